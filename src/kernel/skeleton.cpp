@@ -75,6 +75,13 @@ Schedule choose_schedule(Skeletons table, const Region& region, const std::vecto
   return found.empty() ? Schedule{} : found.front().choice;
 }
 
+KernelSpec as_emitted(Skeletons table, const KernelSpec& spec) {
+  const Skeleton* skeleton = find_skeleton(table, spec.schedule.skeleton);
+  if (!skeleton) return spec;  // verify says so
+  Collapsed form = skeleton->form.under(spec.region, spec.layouts);
+  return {std::move(form.region), std::move(form.layouts), spec.symbols, spec.schedule};
+}
+
 void verify(Skeletons table, const KernelSpec& spec, const TargetInfo& target) {
   const Skeleton* skeleton = find_skeleton(table, spec.schedule.skeleton);
   if (!skeleton) {

@@ -71,6 +71,9 @@ std::vector<Candidate> candidates(Skeletons table, const Region& region, const s
 Schedule choose_schedule(Skeletons table, const Region& region, const std::vector<ParamLayout>& layouts,
                          const TargetInfo& target);
 
+/// The spec in the form that its skeleton emits: what that does not look at (a row cut in two dimensions, say) is gone.
+KernelSpec as_emitted(Skeletons table, const KernelSpec& spec);
+
 /// E::codegen_failed where the schedule names no skeleton, or its skeleton refuses it.
 void verify(Skeletons table, const KernelSpec& spec, const TargetInfo& target);
 

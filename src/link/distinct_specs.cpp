@@ -1,5 +1,5 @@
-// Launches with equal specs share a kernel. On CPUs so do launches that differ by one size alone (link/open_size.hpp),
-// and many maps that differ by numbers alone (link/open_literals.hpp).
+// Launches whose kernels are emitted from equal specs share one. On CPUs so do launches that differ by one size alone
+// (link/open_size.hpp), and many maps that differ by numbers alone (link/open_literals.hpp).
 #include "link/distinct_specs.hpp"
 
 #include <cstring>
@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 
+#include "link/generators.hpp"
 #include "link/open_literals.hpp"
 #include "link/open_size.hpp"
 
@@ -37,7 +38,7 @@ std::vector<uint8_t> bytes_of(const T* values, size_t count) {
 
 std::optional<Asked> asked_by(const Program& program, const Launch& launch, const TargetInfo& target) {
   if (launch.reference) return std::nullopt;
-  Asked asked{kernel_spec(program, launch), {}, !launch.steps.empty()};
+  Asked asked{generator_for(target).as_emitted(kernel_spec(program, launch)), {}, !launch.steps.empty()};
   if (target.traits.on_host) settle_unit_strides(asked.spec);
   asked.text = asked.spec.text();
   if (target.traits.on_host && !asked.in_body) asked.open = open_size(asked.spec);

@@ -29,6 +29,7 @@ const Generator& generator_for(const TargetInfo& target) {
                                 generator_fingerprint,
                                 [](const Region& region, const std::vector<ParamLayout>& layouts, const TargetInfo& t,
                                    size_t most) { return choices(candidates(region, layouts, t, most)); },
+                                [](const KernelSpec& spec) { return as_emitted(skeletons(), spec); },
                                 [](const KernelSpec& spec, const TargetInfo& t) { verify(skeletons(), spec, t); }};
   static const Generator cuda = {
       cuda::cannot_generate,
@@ -40,6 +41,7 @@ const Generator& generator_for(const TargetInfo& target) {
       [](const Region& region, const std::vector<ParamLayout>& layouts, const TargetInfo& t, size_t most) {
         return choices(candidates(cuda::skeletons(), region, layouts, t, most));
       },
+      [](const KernelSpec& spec) { return spec; },
       [](const KernelSpec& spec, const TargetInfo& t) { verify(cuda::skeletons(), spec, t); }};
   // Planning targets and accelerators: their files say what fuses, nothing is ever generated.
   static const Generator none = {
@@ -54,6 +56,7 @@ const Generator& generator_for(const TargetInfo& target) {
       },
       [] { return std::string("none"); },
       [](const Region&, const std::vector<ParamLayout>&, const TargetInfo&, size_t) { return std::vector<Schedule>(); },
+      [](const KernelSpec& spec) { return spec; },
       [](const KernelSpec&, const TargetInfo& t) { throw without_generator(t); }};
   if (!has_generator(target)) return none;
   return target.is_cuda() ? cuda : cpu;

@@ -85,6 +85,18 @@ TEST(SharedKernels, AFewMapsHaveTheirNumbersInTheirCode) {
   EXPECT_TRUE(found.sizes.empty());
 }
 
+/// One walks 6 rows, one 2 x 3 of them: the same machine code.
+TEST(SharedKernels, RowsCutInTwoDimensionsAreRows) {
+  const Program program = expect_runs(
+      "graph (%x: f32[6,40], %z: f32[2,3,40]) {\n%g = const rand<1> : f32[40]\n%b = const rand<2> : f32[40]\n"
+      "%n = layer_norm(%x, %g, %b)\n%m = layer_norm(%z, %g, %b)\nreturn %n, %m\n}\n");
+  ArtifactOptions options;
+  options.cache = false;
+  const Artifact artifact = build_artifact(program, parse_target("cpu:avx2"), options);
+  ASSERT_EQ(artifact.launches.size(), 2u) << print(program);
+  EXPECT_EQ(artifact.launches[0].symbol, artifact.launches[1].symbol) << print(program);
+}
+
 TEST(SharedKernels, EqualMapsNeedNoNumbers) {
   const Kernels found = maps_of(expect_runs(slopes(20, [](int) { return 0.25; })));
   EXPECT_EQ(found.symbols.size(), 1u);

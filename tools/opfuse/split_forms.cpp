@@ -115,6 +115,15 @@ std::optional<double> sum_of_replayed(const std::vector<int64_t>& nanoseconds, c
   return sum_of(nanoseconds, launches);
 }
 
+/// Bytes that launches of one node alone write, by node.
+std::map<std::string, double> written_alone(const ArtifactProgram& program, const SymbolValues& sizes) {
+  std::map<std::string, double> bytes;
+  for (const ArtifactLaunch& launch : program.launches)
+    if (launch.sources.size() == 1)
+      bytes[launch.sources[0]] += static_cast<double>(launch.bytes_written.evaluate(sizes));
+  return bytes;
+}
+
 bool is_above(const GroupBar& bar, const Interval& ratio) {
   return bar.lower ? ratio.low > bar.above : ratio.low > 1 && ratio.estimate > bar.above;
 }
@@ -155,6 +164,12 @@ NodeLinks links_between(const Executable& fused, const Executable& unfused, cons
     // only the fused program has it: a pass moved its node across a reshape, and the other program converts elsewhere
     return two == other_layouts.end() ? !Layout::parse(one->second).is_dense() : one->second != two->second;
   };
+  const auto alone = written_alone(program, sizes), other_alone = written_alone(other, sizes);
+  // of a concatenation: what the launches of its parts do not store into it in one of the programs
+  const auto writes_otherwise = [&](const std::string& node) {
+    const auto one = alone.find(node), two = other_alone.find(node);
+    return one != alone.end() && two != other_alone.end() && one->second != two->second;
+  };
   NodeLinks links;
   if (fused.artifact().plan_json.empty()) return links;
   const FusionPlan plan = plan_from_json(fused.artifact().plan_json);
@@ -163,7 +178,8 @@ NodeLinks links_between(const Executable& fused, const Executable& unfused, cons
     const bool in_no_launch = !launched.contains(edge.consumer);
     const bool from_input = !launched.contains(edge.producer) && !made.contains(edge.producer);
     made.insert(edge.consumer);
-    if (in_no_launch || from_input || lies_otherwise(edge.tensor)) links.emplace_back(edge.producer, edge.consumer);
+    if (in_no_launch || from_input || lies_otherwise(edge.tensor) || writes_otherwise(edge.consumer))
+      links.emplace_back(edge.producer, edge.consumer);
   }
   return links;
 }

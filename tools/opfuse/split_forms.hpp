@@ -37,7 +37,8 @@ struct SplitForm {
 using NodeLinks = std::vector<std::pair<std::string, std::string>>;
 /// A node that has no launch in the fused program (it became a view, or its launch was absorbed) goes with what made
 /// its operand, and two nodes together where the value between them lies otherwise in the two programs: the conversion
-/// is in one of them, and in which is a choice.
+/// is in one of them, and in which is a choice. So does a node with the makers of its operands where they store into
+/// its result in one of the programs only.
 NodeLinks links_between(const Executable& fused, const Executable& unfused, const SymbolValues& sizes);
 
 /// Pairs the launches of two programs by the nodes they stem from. Times are zero.

@@ -186,10 +186,7 @@ CompiledKernel compile_kernel(const KernelSpec& spec, const TargetInfo& target, 
   module.setTargetTriple(kTriple);
   module.setDataLayout(machine->createDataLayout());
   verify(skeletons(), spec, target);
-  KernelSpec simple = spec;
-  Collapsed form = skeleton_of(spec.schedule).form.under(spec.region, spec.layouts);
-  simple.region = std::move(form.region);
-  simple.layouts = std::move(form.layouts);
+  const KernelSpec simple = as_emitted(skeletons(), spec);
   Kernel kernel(module, simple, target, result.code.symbol);
   emit_kernel(kernel);
   kernel.finish();
