@@ -93,6 +93,19 @@ TEST(PredictedLaunches, CountAllImagesOfABody) {
   EXPECT_LT(many[0].bytes, 64 * one[0].bytes) << "weights are there once";
 }
 
+/// Without VNNI two products of a pair are one of floats.
+TEST(PredictedLaunches, CodesInPairsAreFasterThanFloats) {
+  const auto codes = predictions_of(
+      "graph (%x: u8[256,512]) { %w = const rand<1> : i8[512,512] %y = matmul_integer(%x, %w) return %y }", "cpu:avx2");
+  const auto floats = predictions_of(
+      "graph (%x: f32[256,512]) { %w = const rand<1> : f32[512,512] %y = matmul(%x, %w) return %y }", "cpu:avx2");
+  double a = 0, b = 0;
+  for (const LaunchPrediction& p : codes) a += p.instructions;
+  for (const LaunchPrediction& p : floats) b += p.instructions;
+  EXPECT_LT(a, 0.7 * b);
+  EXPECT_GT(a, 0.4 * b);
+}
+
 TEST(PredictedLaunches, FollowTheCostsOfTheTarget) {
   const std::string text = "graph (%x: f32[512,512]) { %y = exp(%x) return %y }";
   Compilation c(parse_graph(text, ops()), parse_target("cpu:avx512"), {});
