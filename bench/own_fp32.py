@@ -20,7 +20,7 @@ from peerlib import environment
 
 LEAST = ["--memory", "least"]
 # kind: (file, flags of the compiler, bar of time)
-ROWS = {"int8": ("{0}.qdq.onnx", [], 1.0), "int8-products": ("{0}.mm.onnx", [], 1.0), "int8-dynamic": ("{0}.dyn.onnx", [], 1.0),
+ROWS = {"int8": ("{0}.qdq.onnx", [], 1.0), "int8-least": ("{0}.qdq.onnx", LEAST, 1.0), "int8-products": ("{0}.mm.onnx", [], 1.0), "int8-dynamic": ("{0}.dyn.onnx", [], 1.0),
         "bf16": ("{0}.onnx", ["--precision", "bf16"], 1.0), "f16": ("{0}.f16.onnx", [], 1.02),
         "f16-least": ("{0}.f16.onnx", LEAST, 1.05), "f16-weights": ("{0}.onnx", ["--precision", "f16", *LEAST], 1.05)}
 WINOGRAD_BAR = 1.25

@@ -12,6 +12,7 @@
 
 #include "program/layout_facts.hpp"
 #include "program/min_cut.hpp"
+#include "region/single_stage.hpp"
 #include "tensor/tf32.hpp"
 
 namespace opfuse {
@@ -140,6 +141,7 @@ class Assigner {
           int64_t& block = block_[static_cast<size_t>(index)];
           if (all && *all % wish->blocks[0].factor == 0) block = std::max(block, wish->blocks[0].factor);
         }
+    shrink_blocks();
     for (bool changed = true; changed;) {
       changed = false;
       for (const WorkItem& item : work_.items)
@@ -160,6 +162,30 @@ class Assigner {
       for (size_t g = 0; g < item.wishes.size(); ++g)
         if (!item.wishes[g].narrow.empty() && !lies_as_wished(item.groups[g], item.wishes[g]))
           item.wishes[g].params = item.wishes[g].narrow;
+  }
+  /// The few channels of a first image, which a map stores and all that wish something of it wish in less than a
+  /// vector.
+  void shrink_blocks() {
+    std::vector<int64_t> most(block_.size(), 0);
+    std::vector<char> by_map(block_.size(), 1);
+    for (const WorkItem& item : work_.items)
+      for (size_t g = 0; g < item.wishes.size(); ++g) {
+        const Region& region = item.groups[g].region;
+        const bool map = is_single_stage(region) && region.stages[0].anchor == Anchor::map;
+        for (size_t p = 0; p < item.wishes[g].params.size(); ++p) {
+          const int index = find(item.groups[g].operands[p].value);
+          if (index < 0) continue;
+          if (region.params[p].role == ParamRole::output && !map) by_map[static_cast<size_t>(index)] = 0;
+          const auto& wish = item.wishes[g].params[p];
+          if (!wish || wish->blocks.size() != 1 || wish->blocks[0].axis != channel_axis(index)) continue;
+          most[static_cast<size_t>(index)] = std::max(most[static_cast<size_t>(index)], wish->blocks[0].factor);
+        }
+      }
+    for (size_t i = 0; i < block_.size(); ++i) {
+      if (!by_map[i] || most[i] == 0 || most[i] >= block_[i]) continue;
+      const auto all = channels(i).constant();
+      if (all && *all <= most[i]) block_[i] = most[i];
+    }
   }
   /// Blocks of what a group reads are as large as it wishes.
   bool lies_as_wished(const LoweredGroup& group, const LayoutWish& wish) const {

@@ -55,10 +55,13 @@ int64_t constant_bytes(const Value& value) {
 /// As it will lie: codes of images have zeros behind their last channel.
 static int64_t bytes_in_blocks(const Value& value, int64_t channel_block) {
   constexpr size_t kImageRank = 4;
+  constexpr int64_t kWord = 4;  // holds the channels of a first image (cpu/contraction/wish_contraction.cpp)
   const int64_t bytes = constant_bytes(value);
   if (bytes < 0 || value.type.shape.rank() < kImageRank || byte_size(value.type.dtype) != 1) return bytes;
   const int64_t channels = value.type.shape[1].value();
-  return channels == 0 ? bytes : bytes / channels * ceil_of(channels, channel_block) * channel_block;
+  if (channels == 0) return bytes;
+  const int64_t block = channels <= kWord ? std::min(kWord, channel_block) : channel_block;
+  return bytes / channels * ceil_of(channels, block) * block;
 }
 
 /// By position; empty when a size is not constant.

@@ -235,6 +235,33 @@ TEST(Codes, StayBehindAViewWhereTheirMakerIsKeptApart) {
   EXPECT_EQ(compiled(text, {{"p", "q"}}).program.launches.size(), 2u);
 }
 
+/// A first image of three colours has one zero behind them, not a vector of them.
+TEST(Codes, OfAFirstImageFillAWord) {
+  const std::string text = R"(graph (%x: f32[1,3,20,20]) {
+    %s = const splat<0.02> : f32[] %z = const splat<3> : u8[] %c = const rand<1> : i8[32,3,3,3] %w = dequantize_linear(%c, %s)
+    %e = const rand<2> : i8[3,32,1,1] %v = dequantize_linear(%e, %s) %f = const rand<3> : i8[32,3,3,3] %u = dequantize_linear(%f, %s)
+    %q = quantize_linear(%x, %s, %z) %d = dequantize_linear(%q, %s, %z) %a = conv(%d, %w) {pads = [1,1,1,1], strides = [2,2]}
+    %aq = quantize_linear(%a, %s, %z) %ad = dequantize_linear(%aq, %s, %z) %b = conv(%ad, %v)
+    %bq = quantize_linear(%b, %s, %z) %bd = dequantize_linear(%bq, %s, %z) %g = conv(%bd, %u)
+    %y = quantize_linear(%g, %s, %z) return %y })";
+  for (const char* target : {"cpu:avx2", "cpu:avx512-vnni"}) {
+    const Graph graph = parse_graph(text, ops());
+    CompilationOptions options;
+    options.artifact.cache = false;
+    const Compilation c = compile_graph(graph, parse_target(target), options);
+    std::vector<int64_t> bytes;
+    for (const Buffer& b : c.program.buffers)
+      if (b.kind == BufferKind::intermediate && b.type.shape[1] == Dim(3)) bytes.push_back(bytes_of(b).value());
+    ASSERT_EQ(bytes.size(), 2u);
+    EXPECT_EQ(bytes[0], 4 * 20 * 20) << target;  // a map stores it
+    EXPECT_EQ(bytes[1], c.target.lanes_f32() * 10 * 10) << target;
+    for (const Launch& launch : c.program.launches)
+      EXPECT_EQ(launch.schedule.skeleton == "generic", launch.region.stages[0].anchor == Anchor::map) << launch.name;
+  }
+  ProofCase built(text);
+  for (const GroupComparison& g : built.compare()) EXPECT_TRUE(g.ok) << g.name;
+}
+
 /// Codes between a convolution and a depthwise one: slices of channels have the same bits.
 TEST(Codes, RunInSlices) {
   const Graph graph = parse_graph(R"(graph (%x: f32[1,16,112,112]) {

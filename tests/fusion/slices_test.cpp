@@ -97,7 +97,10 @@ int64_t peak_of_codes(int channels, int64_t block) {
 
 TEST(Slices, CodesAreNotStoredWhereAConvolutionStillReads) { EXPECT_EQ(peak_of_codes(16, 8), 2 * 16 * 64); }
 
-TEST(Slices, CodesOfImagesFillTheirBlocks) { EXPECT_EQ(peak_of_codes(9, 8), 2 * 16 * 64); }
+TEST(Slices, CodesOfImagesFillTheirBlocks) {
+  EXPECT_EQ(peak_of_codes(9, 8), 2 * 16 * 64);
+  EXPECT_EQ(peak_of_codes(3, 8), 2 * 4 * 64);
+}
 
 TEST(Slices, EverySliceKeepsTheNodesItStemsFrom) {
   Graph graph = fused(net());

@@ -121,7 +121,9 @@ std::optional<CodesFit> fit_codes(const Region& region, const ContractionView& v
   if (joins_taps(region, view, target) &&
       weights.layout == code_weights(view, weights.layout.order.size(), block, kJoinedChannels))
     return planes_apart(data) ? std::optional(CodesFit{block / lanes, kJoinedChannels, true}) : std::nullopt;
-  for (const int64_t step : {lanes, matrix_channels(view.types)}) {
+  for (const int64_t step : {lanes, matrix_channels(view.types), kWordBytes}) {
+    const bool word = view.types.unit() == step && depth <= step && !may_multiply_matrices(stage, view, target);
+    if (step < lanes && !word) continue;
     if (!(weights.layout == code_weights(view, weights.layout.order.size(), block, step))) continue;
     if (!channels_contiguous(data, view.data_channel_dim, step)) return std::nullopt;
     if (view.group_out && (view.group_out % block != 0 || depth % step != 0)) return std::nullopt;
