@@ -9,7 +9,6 @@
 #include "cpu/contraction/codes.hpp"
 #include "cpu/group_cost.hpp"
 #include "cpu/memory_rates.hpp"
-#include "kernel/collapse.hpp"
 #include "program/body.hpp"
 
 namespace opfuse {
@@ -59,38 +58,22 @@ bool sums_products(const Region& region) {
   });
 }
 
-/// Codes that pmaddubsw multiplies: weights lie in pairs that fit i16.
-bool pairs_codes(const Program& program, const Launch& launch, const TargetInfo& target) {
-  if (launch.schedule.skeleton != "contraction") return false;
-  std::vector<ParamLayout> layouts;
-  for (const int b : launch.buffers) {
-    if (b < 0) return false;
-    const Buffer& buffer = program.buffers[static_cast<size_t>(b)];
-    layouts.push_back({buffer.layout, buffer.strides});
-  }
-  const Collapsed c = collapse(launch.region, layouts);
-  const auto found = view_products(c.region, 0);
-  const auto* view = std::get_if<ContractionView>(&found);
-  const auto fit = view ? fit_codes(c.region, *view, c.layouts, target) : std::nullopt;
-  return fit && fit->paired;
-}
-
-constexpr double kPairedProducts = 2;  // of an AVX2 core: MiniLM-L6 in codes takes 0.56 of floats
+constexpr double kPairedProducts = 2;  // of codes in pairs (pmaddubsw): MiniLM-L6 takes 0.56 of floats
 
 /// Products that a lane adds up with one instruction, or with as many as there are products.
-double products_at_once(const Program& program, const Launch& launch, const TargetInfo& target) {
+double products_at_once(const Launch& launch, const TargetInfo& target) {
   if (!sums_codes(launch.region)) return 1;
   if (has_byte_products(target)) return 4;
-  return pairs_codes(program, launch, target) ? kPairedProducts : 1;
+  return launch.schedule.get("paired", 0) ? kPairedProducts : 1;
 }
 
 /// Cycles of the multiply-adds of register tiles.
-double multiply_adds(const Program& program, const Launch& launch, const TargetInfo& target) {
+double multiply_adds(const Launch& launch, const TargetInfo& target) {
   const Region& region = launch.region;
   SymbolValues ones;
   for (const std::string& symbol : region.symbols()) ones[symbol] = 1;
   const auto per_cycle = static_cast<double>(std::max<int64_t>(target.lanes_f32() * target.fma_units, 1));
-  return cost_of(region, ones).flops / 2 / per_cycle / products_at_once(program, launch, target);
+  return cost_of(region, ones).flops / 2 / per_cycle / products_at_once(launch, target);
 }
 
 /// In a body, of all its parts or steps. Constants are the same in each.
@@ -125,8 +108,7 @@ std::vector<LaunchPrediction> predict_launches(const Program& program, const Tar
       continue;
     }
     const GroupCost cost = group_cost(launch.region, target, layout_of(program, launch));
-    const double work =
-        sums_products(launch.region) ? std::min(cost.work, multiply_adds(program, launch, target)) : cost.work;
+    const double work = sums_products(launch.region) ? std::min(cost.work, multiply_adds(launch, target)) : cost.work;
     p.microseconds = microseconds(target.launch.cycles + overlapped(work, cost.memory, target), target);
     p.instructions = microseconds(work, target);
     p.memory = microseconds(cost.memory, target);
