@@ -15,7 +15,8 @@ constexpr double kLogisticUlps = 3;
 constexpr double kTableUlps = 3.1;
 
 /// f32(sum x w + shift): the graph has sum x w s_x s_w + bias f32(s_x s_w), whose scales differ by half an ULP, so the
-/// factor behind the cast is off by that of each addend, however much they cancel (region/integer_product.hpp).
+/// factor behind the cast is off by that of each addend, however much they cancel (region/integer_product.hpp). And of
+/// the bias: shift = bias - z_x sum w may be a small rest of it.
 bool sums_codes(const Expr& e) {
   if (e.op() != ExprOp::cast || !is_float(e.dtype()) || e.args()[0].op() != ExprOp::add) return false;
   const std::vector<Expr>& addends = e.args()[0].args();
@@ -41,6 +42,7 @@ LaneTape::LaneTape(const Expr& expr, const SymbolValues& symbols, const ErrorMod
         s.note = {kTableUlps, table_floor(form->activation), at == numbers.end() ? -1 : at->second};
       }
     s.sums_codes = model.folded && sums_codes(e);
+    s.bias_code = model.bias_code;
     numbers[e.node()] = static_cast<int>(steps_.size());
     steps_.push_back(s);
   });
@@ -64,9 +66,10 @@ void LaneTape::constant(const Step& s, int count, Lanes& out) const {
   }
 }
 
-void LaneTape::add_scales(const Step& sum, const std::vector<Lanes>& slots, int count, Lanes& out) {
+void LaneTape::add_scales(const Step& cast, const std::vector<Lanes>& slots, int count, Lanes& out) const {
+  const Step& sum = steps_[static_cast<size_t>(cast.args[0])];
   for (int i = 0; i < count; ++i) {
-    double addends = 0;
+    double addends = cast.bias_code;
     for (int k = 0; k < sum.count; ++k) addends += std::fabs(slots[static_cast<size_t>(sum.args[k])].real(i));
     if (addends > 0) out.set_error(i, out.error_of(i) + Reach::both(unit_of(out.dtype) * addends), out.tie_of(i));
   }
@@ -99,7 +102,7 @@ const Lanes& LaneTape::run(LaneLeaves& leaves, int count, std::vector<Lanes>& sl
         for (int i = 0; i < s.count; ++i) args[i] = &slots[static_cast<size_t>(s.args[i])];
         const Lanes* argument = s.note.argument >= 0 ? &slots[static_cast<size_t>(s.note.argument)] : nullptr;
         apply_with_error(s.op, s.dtype, {args, static_cast<size_t>(s.count)}, s.note, argument, count, out);
-        if (s.sums_codes) add_scales(steps_[static_cast<size_t>(s.args[0])], slots, count, out);
+        if (s.sums_codes) add_scales(s, slots, count, out);
       }
     }
   }

@@ -15,7 +15,8 @@ struct ErrorModel {
   /// regions have in double, by what rounding takes from them. False: a kernel is compared with its own region, on the
   /// very operands it has.
   bool folded = true;
-  bool tables = false;  ///< activations by tables (docs/accuracy.md)
+  bool tables = false;   ///< activations by tables (docs/accuracy.md)
+  double bias_code = 0;  ///< the largest of a bias that sums of codes have (proof/bias_codes.hpp)
 };
 
 /// What leaves of an expression are in the lanes at hand.
@@ -42,10 +43,11 @@ class LaneTape {
     int64_t integer = 0;
     OperationNote note;
     bool sums_codes = false;  ///< a cast of a sum of codes, whose addends had scales of their own
+    double bias_code = 0;
   };
   static void set_constant(Step& s, const Expr& e, const ErrorModel& model);
   void constant(const Step& s, int count, Lanes& out) const;
-  static void add_scales(const Step& sum, const std::vector<Lanes>& slots, int count, Lanes& out);
+  void add_scales(const Step& cast, const std::vector<Lanes>& slots, int count, Lanes& out) const;
   std::vector<Step> steps_;
 };
 

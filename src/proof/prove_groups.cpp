@@ -18,6 +18,7 @@
 #include "ir/value_name.hpp"
 #include "program/body.hpp"
 #include "program/routine_launches.hpp"
+#include "proof/bias_codes.hpp"
 #include "proof/exact_inputs.hpp"
 #include "proof/requantised.hpp"
 
@@ -54,7 +55,8 @@ GroupProver::GroupProver(const Graph& graph, const Program& program, const Execu
     : graph_(graph),
       options_(options),
       runner_(program, executable, symbols, options.variant),
-      oracle_(graph, symbols) {}
+      oracle_(graph, symbols),
+      bias_codes_(bias_codes(graph)) {}
 
 void GroupProver::each_launch(const std::function<void(size_t, const Image&)>& body) const {
   const Program& program = runner_.program();
@@ -125,9 +127,15 @@ std::vector<GroupProver::Transformed> GroupProver::transformed(const Launch& lau
 /// F(2x2, 3x3) halves sums of weights in each direction, nothing else: exact for multiples of 4.
 static bool is_exact_transform(const Layout& layout) { return layout.tile_h == 2 && layout.tile_w == 2; }
 
-BoundOptions GroupProver::bounds_of(const Launch& launch, bool folded) const {
+BoundOptions GroupProver::bounds_of(const Launch& launch, const Image& image, bool folded) const {
   BoundOptions options;
   options.model.folded = folded;
+  for (size_t p = 0; p < launch.buffers.size(); ++p) {
+    if (launch.region.params[p].role != ParamRole::output) continue;
+    const Buffer& result = runner_.program().buffers[static_cast<size_t>(launch.buffers[p])];
+    const auto at = bias_codes_.find(image.name(result.name));
+    if (at != bias_codes_.end()) options.model.bias_code = std::max(options.model.bias_code, at->second);
+  }
   options.model.tables = launch.schedule.get(kActivationTables, 0) != 0;
   for (const Transformed& t : transformed(launch)) {
     if (!folded && is_exact_transform(t.weights->layout)) continue;
@@ -144,7 +152,7 @@ std::vector<BoundedRun> GroupProver::bound_run(const Launches& together, const L
   std::vector<BoundedRun> bounded;
   for (size_t k = 0; k < together.size(); ++k) {
     const Launch& launch = runner_.program().launches[together[k]];
-    BoundOptions options = bounds_of(launch, real);
+    BoundOptions options = bounds_of(launch, image, real);
     for (size_t p = 0; real && p < launch.buffers.size(); ++p)
       if (const auto at = inner_.find(key(launch.buffers[p], image)); is_input(launch, p) && at != inner_.end())
         options.bounded[p] = &at->second.numbers;

@@ -49,7 +49,7 @@ class GroupProver {
     int row = -1, column = -1;  ///< domain axes of the image
   };
   std::vector<Transformed> transformed(const Launch& launch) const;
-  BoundOptions bounds_of(const Launch& launch, bool folded) const;
+  BoundOptions bounds_of(const Launch& launch, const Image& image, bool folded) const;
   GroupComparison prove(size_t index, const Image& image);
   void prove_real(const Launches& together, const Image& image, GroupComparison& result);
   void prove_placed(size_t index, GroupComparison& result);  ///< a launch of a plug-in
@@ -83,8 +83,9 @@ class GroupProver {
     std::set<std::string> leaves;
   };
   std::map<std::string, Inner> inner_;
-  std::map<std::string, double> noise_;      ///< by value: how far a run's numbers were off, of their root mean square
-  std::map<size_t, GroupComparison> loops_;  ///< by launch: those of loops, which are proven together
+  std::map<std::string, double> bias_codes_;  ///< by result
+  std::map<std::string, double> noise_;       ///< by value: how far a run's numbers were off, of their root mean square
+  std::map<size_t, GroupComparison> loops_;   ///< by launch: those of loops, which are proven together
 };
 
 }  // namespace opfuse
