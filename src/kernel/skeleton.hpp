@@ -72,6 +72,7 @@ Schedule choose_schedule(Skeletons table, const Region& region, const std::vecto
                          const TargetInfo& target);
 
 /// The spec in the form that its skeleton emits: what that does not look at (a row cut in two dimensions, say) is gone.
+/// Schedules are of the spec, not of this form.
 KernelSpec as_emitted(Skeletons table, const KernelSpec& spec);
 
 /// E::codegen_failed where the schedule names no skeleton, or its skeleton refuses it.

@@ -20,7 +20,7 @@ constexpr size_t kManyAlike = 16;
 /// What a launch asks for: exactly, and with a size or its literals open.
 struct Asked {
   KernelSpec spec;
-  std::string text;
+  std::string text;      ///< as it is emitted: launches that agree in this share a kernel
   bool in_body = false;  ///< with a pointer per parameter that follows the body: nothing may lie behind them
   LaunchConstant given{};
   std::optional<OpenSize> open{};
@@ -36,13 +36,17 @@ std::vector<uint8_t> bytes_of(const T* values, size_t count) {
   return bytes;
 }
 
+std::string emitted_text(const KernelSpec& spec, const TargetInfo& target) {
+  return generator_for(target).as_emitted(spec).text();
+}
+
 std::optional<Asked> asked_by(const Program& program, const Launch& launch, const TargetInfo& target) {
   if (launch.reference) return std::nullopt;
-  Asked asked{generator_for(target).as_emitted(kernel_spec(program, launch)), {}, !launch.steps.empty()};
+  Asked asked{kernel_spec(program, launch), {}, !launch.steps.empty()};
   if (target.traits.on_host) settle_unit_strides(asked.spec);
-  asked.text = asked.spec.text();
+  asked.text = emitted_text(asked.spec, target);
   if (target.traits.on_host && !asked.in_body) asked.open = open_size(asked.spec);
-  if (asked.open) asked.open_text = asked.open->spec.text();
+  if (asked.open) asked.open_text = emitted_text(asked.open->spec, target);
   return asked;
 }
 
@@ -67,7 +71,7 @@ struct Alike {
 };
 
 /// Opens what differs: numbers that all have stay in the code.
-void open_differing(Alike& alike) {
+void open_differing(Alike& alike, const TargetInfo& target) {
   const std::vector<float> first = alike.members.front().second.values();
   std::vector<bool> open(first.size(), false);
   for (const auto& [asked, literals] : alike.members) {
@@ -82,12 +86,12 @@ void open_differing(Alike& alike) {
     for (size_t i = 0; i < values.size(); ++i)
       if (open[i]) given.push_back(values[i]);
     asked->spec = std::move(*opened);
-    asked->text = asked->spec.text();
+    asked->text = emitted_text(asked->spec, target);
     asked->given = {bytes_of(given.data(), given.size()), 0};
   }
 }
 
-void open_literals(AskedOfPrograms& all) {
+void open_literals(AskedOfPrograms& all, const TargetInfo& target) {
   std::map<std::string, std::vector<Asked*>> distinct;
   for (auto& list : all)
     for (auto& asked : list)
@@ -104,7 +108,7 @@ void open_literals(AskedOfPrograms& all) {
     for (Asked* asked : same) alike.members.emplace_back(asked, *literals_of(asked->spec));
   }
   for (auto& [text, alike] : classes)
-    if (alike.texts.size() >= kManyAlike) open_differing(alike);
+    if (alike.texts.size() >= kManyAlike) open_differing(alike, target);
 }
 
 }  // namespace
@@ -118,7 +122,7 @@ DistinctSpecs distinct_specs(const std::vector<const Program*>& programs, const 
   }
   if (target.traits.on_host) {  // kernels of CPUs alone take more than their operands
     open_sizes(all);
-    open_literals(all);
+    open_literals(all, target);
   }
   std::map<std::string, size_t> known;
   for (auto& list : all) {

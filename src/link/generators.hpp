@@ -16,7 +16,7 @@ struct Generator {
   std::string (*fingerprint)();
   /// What tuning tries: the `most` fastest schedules of a kernel by predicted time, the chosen one first.
   std::vector<Schedule> (*candidates)(const Region&, const std::vector<ParamLayout>&, const TargetInfo&, size_t most);
-  /// The spec without what its skeleton does not look at: launches that agree in this share a kernel.
+  /// The spec without what its skeleton does not look at: one kernel does for all specs that agree in this.
   KernelSpec (*as_emitted)(const KernelSpec&);
   /// E::codegen_failed for a schedule that cannot be emitted.
   void (*verify)(const KernelSpec&, const TargetInfo&);

@@ -179,14 +179,14 @@ std::string text_of(const llvm::Module& module) {
 CompiledKernel compile_kernel(const KernelSpec& spec, const TargetInfo& target, const CodegenOptions& options) {
   const Stopwatch time;
   CompiledKernel result;
-  result.code.symbol = kernel_symbol(spec);
+  const KernelSpec simple = as_emitted(skeletons(), spec);
+  result.code.symbol = kernel_symbol(simple);
   llvm::LLVMContext context;
   llvm::Module module("kernel", context);
   auto machine = target_machine(target);
   module.setTargetTriple(kTriple);
   module.setDataLayout(machine->createDataLayout());
   verify(skeletons(), spec, target);
-  const KernelSpec simple = as_emitted(skeletons(), spec);
   Kernel kernel(module, simple, target, result.code.symbol);
   emit_kernel(kernel);
   kernel.finish();
