@@ -64,7 +64,7 @@ std::vector<Tensor> in_order(const Graph& graph, size_t index, const std::map<st
 
 Samples samples_of(const Graph& graph, const SampleSource& source, const QuantizeRequest& /*request*/,
                    std::vector<std::string>& /*notes*/) {
-  if (!source) throw fail(E::bad_option, "the source of samples is no function");
+  if (!source) throw fail(E::bad_option, "the function that gives samples is empty");
   return {.read = [&graph, source](size_t index) -> std::optional<std::vector<Tensor>> {
             std::map<std::string, ArrayView> arrays;
             if (!source(index, arrays)) return std::nullopt;

@@ -248,7 +248,7 @@ quantization::Samples samples_of(const SampleFlags& flags, const PictureFlags& p
   if (flags.path == kRandom) {
     warn("random samples: good for speed and for trying out, their scales are not for use");
     if (picture_options(pictures) != quantization::PictureOptions{})
-      note("random samples are no pictures: what is said of pictures has no effect");
+      note("random samples are not pictures: flags of pictures have no effect");
     SymbolValues all = dims;
     for (const auto& [name, size] : resolve_dimensions(interface, {}, {})) all.emplace(name, size);
     return quantization::random_samples(interface, count > 0 ? count : kRandomSamples, flags.seed, all);
