@@ -155,7 +155,7 @@ TEST(QuantizeApi, SourcesThatGiveTheWrongThingAreNamed) {
     return index == 1 || good(index, arrays);
   };
   EXPECT_THAT(said(second_empty, request()), testing::HasSubstr("sample 1 has no array for the input 'x'"));
-  EXPECT_THAT(said(SampleSource{}, request()), testing::HasSubstr("no function"));
+  EXPECT_THAT(said(SampleSource{}, request()), testing::HasSubstr("function that gives samples is empty"));
   QuantizeRequest r = request();
   r.min_linear = -1;
   EXPECT_THAT(said(good, r), testing::HasSubstr("-1"));
