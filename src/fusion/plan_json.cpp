@@ -31,8 +31,7 @@ using Keys = std::vector<std::string>;
 static void check_keys(const Json& j, const std::string& where, const Keys& known) {
   for (const auto& [key, value] : j.items())
     if (std::find(known.begin(), known.end(), key) == known.end())
-      throw fail(E::bad_file, "the plan has a key \"{}\" in {}, which nothing reads", key, where)
-          .hint(did_you_mean(key, known));
+      throw fail(E::bad_file, "unknown key \"{}\" in {}", key, where).hint(did_you_mean(key, known));
 }
 
 static Decline decline_of(const Json& j) {

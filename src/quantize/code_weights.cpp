@@ -195,14 +195,11 @@ class Rewriter {
   /// Products that read the same data have the same factors. Folding them changes constants, so products are found
   /// anew.
   void scale_channels() {
+    std::map<const Value*, std::set<const Value*>> data_of;  // by weights
+    for (const Found& f : found_) data_of[f.weights].insert(f.product->input(0));
     std::map<const Value*, std::vector<DataReader>> readers;
-    for (const Found& f : found_) {
-      const auto same_data = [&](const Found& other) {
-        return other.weights != f.weights || other.product->input(0) == f.product->input(0);
-      };
-      if (std::all_of(found_.begin(), found_.end(), same_data))
-        readers[f.product->input(0)].push_back({f.product, f.weights, f.depth_axis});
-    }
+    for (const Found& f : found_)
+      if (data_of[f.weights].size() == 1) readers[f.product->input(0)].push_back({f.product, f.weights, f.depth_axis});
     const DataScaler scaler{graph(), *options_.powers, {options_.type, options_.block, 0, options_.threads, {}}};
     size_t done = 0;
     for (const Found& f : found_) {

@@ -15,7 +15,7 @@
 namespace opfuse::quantization {
 namespace {
 
-/// Operators that multiply by weights and for which there are no codes.
+/// Operators that multiply by weights and always stay in float.
 bool is_other_product(const Node& node) {
   return is_a<ConvTranspose>(node) || is_a<Lstm>(node) || is_a<Gru>(node) || is_a<Rnn>(node);
 }
@@ -26,7 +26,8 @@ bool reads_codes(const Node& node) {
 }
 
 Decline why_left(const Node& node, const Candidate* module) {
-  if (is_other_product(node)) return {"operator", fmt::format("there are no codes for {}", operator_name(node)), {}};
+  if (is_other_product(node))
+    return {"operator", fmt::format("{} is always computed in float", operator_name(node)), {}};
   if (auto why = unfit_weights(node)) return std::move(*why);
   if (module) return {"no_points", fmt::format("pattern {} has no Q/DQ points", module->pattern), {module->pattern}};
   return {"no_module", "it is in no module of the plan", {}};

@@ -20,7 +20,7 @@ struct AlgorithmWish {
   bool concerns(const Launch& launch);
 };
 
-/// E::unknown_name where there is no such algorithm.
+/// E::unknown_name of any other algorithm.
 std::vector<AlgorithmWish> parse_wishes(const std::vector<std::string>& texts);
 
 }  // namespace opfuse

@@ -109,7 +109,7 @@ class Fuse(CliTest):
     def test_a_damaged_plan_is_refused(self):
         plan = self.folder / "plan.json"
         plan.write_text("{")
-        self.fails(5, "fuse", SMALL, "--dry-run", "--plan", plan, says=["E0703"])
+        self.fails(5, "fuse", SMALL, "--dry-run", "--plan", plan, says=["E0703", "--> " + str(plan)])
 
     def test_the_written_model_is_standard_onnx(self):
         for flags in ((), ("--flatten",)):

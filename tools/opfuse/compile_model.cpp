@@ -13,6 +13,7 @@
 #include "opfuse/opfuse.hpp"
 #include "outputs.hpp"
 #include "passes/pass_manager.hpp"
+#include "plan_file.hpp"
 #include "report.hpp"
 #include "runtime/artifact.hpp"
 #include "verb.hpp"
@@ -280,7 +281,7 @@ CompilationOptions compilation_options(const SymbolValues& dims, const PlanFlags
     throw fail(E::bad_option,
                "--plan and --only/--skip/--patterns/--no-rules/--max-group-nodes/--no-fuse/--fuse exclude each other")
         .hint("edit \"apply\" in the plan file");
-  options.given_plan = std::make_shared<const FusionPlan>(plan_from_json(read_text_file(flags.plan_file)));
+  options.given_plan = std::make_shared<const FusionPlan>(read_plan(flags.plan_file));
   return options;
 }
 

@@ -10,6 +10,7 @@
 #include "fusion/explain/plan_diff.hpp"
 #include "inputs.hpp"
 #include "model_arg.hpp"
+#include "plan_file.hpp"
 #include "report.hpp"
 #include "runtime/artifact.hpp"
 #include "verb.hpp"
@@ -60,7 +61,7 @@ Side side_of_model(const std::string& argument, const Flags& flags) {
 }
 
 Side side_of(const std::string& argument, const Flags& flags) {
-  if (argument.ends_with(".json")) return {argument, plan_from_json(read_text_file(argument))};
+  if (argument.ends_with(".json")) return {argument, read_plan(argument)};
   return side_of_model(argument, flags);
 }
 

@@ -18,6 +18,7 @@
 #include "interp/random_inputs.hpp"
 #include "ir/fix_input.hpp"
 #include "onnx/tensor_files.hpp"
+#include "plan_file.hpp"
 #include "report.hpp"
 #include "tensor/dim_flag.hpp"
 
@@ -111,7 +112,7 @@ Wanted read_dimension_flags(const Graph& interface, const DimensionFlags& flags)
     if (const auto at = wanted.values.find(name); at != wanted.values.end())
       throw fail(E::bad_option, "--dim {}=any leaves open what is {} by another flag", name, at->second);
   if (flags.plan_file.empty()) return wanted;
-  for (const auto& [name, size] : plan_from_json(read_text_file(flags.plan_file)).dims) {
+  for (const auto& [name, size] : read_plan(flags.plan_file).dims) {
     if (wanted.open.contains(name))
       throw fail(E::stale_plan, "the plan was made for {0} = {1}, and {0} is to stay open", name, size)
           .hint("make a plan without that size: fuse MODEL --plan-out FILE");

@@ -11,6 +11,7 @@
 #include "fusion/plan.hpp"
 #include "interrupt.hpp"
 #include "outputs.hpp"
+#include "plan_file.hpp"
 #include "quantize/compiler_rules.hpp"
 #include "quantize/presets.hpp"
 #include "quantize/sample_files.hpp"
@@ -227,8 +228,7 @@ quantization::QuantizeOptions quantize_options(const QuantizeFlags& flags, const
   options.add_missing = flags.add_missing;
   options.dims = dims;
   options.plan.pattern_files = flags.patterns;
-  if (!flags.plan_file.empty())
-    options.given_plan = std::make_shared<const FusionPlan>(plan_from_json(read_text_file(flags.plan_file)));
+  if (!flags.plan_file.empty()) options.given_plan = std::make_shared<const FusionPlan>(read_plan(flags.plan_file));
   options.scales_file = flags.scales;
   options.run = {.threads = flags.threads,
                  .cache = !flags.no_cache,

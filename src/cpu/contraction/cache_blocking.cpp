@@ -22,6 +22,11 @@ int64_t bytes_of(const Region& region, const Stage& stage, int read) {
   return bytes;
 }
 
+/// Not in L2 beside the weights.
+bool lies_beyond_l2(const Region& region, const Stage& stage, int read, const TargetInfo& target) {
+  return static_cast<double>(bytes_of(region, stage, read)) > static_cast<double>(target.l2_bytes) / 2;
+}
+
 constexpr double kChunkPixels = 64;     // from here on a chunk's weights come slowly enough to be fetched ahead from L3
 constexpr int64_t kShortestPass = 128;  // products: below, resting accumulators cost more than the weights' way
 constexpr int64_t kTilesOfOpenRows = 8;  // tiles among which the fetching of weights is shared: about 100 rows
@@ -158,7 +163,7 @@ bool fetches_data(const ContractionSchedule& s, const Region& region, const std:
     return false;
   // a tile's lines of one block lie together and the next block's elsewhere, where no hardware prefetcher looks
   const bool jumps = layouts[static_cast<size_t>(data.index)].layout.block_of(view.data_channel_dim) > 1;
-  return jumps || static_cast<double>(bytes_of(region, stage, view.data)) > static_cast<double>(target.l2_bytes) / 2;
+  return jumps || lies_beyond_l2(region, stage, view.data, target);
 }
 
 /// The first of few passes of blocks over a chunk finds its data beyond L2, and what was written some milliseconds ago
@@ -169,8 +174,8 @@ bool fetches_next_tile(const ContractionSchedule& s, const Region& region, const
   constexpr int64_t kFewPasses = 8, kLongChunk = 6;
   const Stage& stage = region.stages[0];
   const int64_t block = s.nv * view.types.lanes(target) * s.parts_o;
-  return static_cast<double>(bytes_of(region, stage, view.data)) > static_cast<double>(target.l2_bytes) / 2 &&
-         !s.k_block && ceil_of(axis_extent(stage, view.vec).value(), block) <= kFewPasses && s.chunk >= kLongChunk;
+  return lies_beyond_l2(region, stage, view.data, target) && !s.k_block &&
+         ceil_of(axis_extent(stage, view.vec).value(), block) <= kFewPasses && s.chunk >= kLongChunk;
 }
 
 /// Also results, and what the epilogue reads.
