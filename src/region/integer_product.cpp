@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "expr/domain.hpp"
+#include "ops/conv.hpp"
 #include "ops/is_a.hpp"
 #include "ops/quantize.hpp"
 #include "tensor/number.hpp"
@@ -25,6 +26,20 @@ bool all_zero(const Tensor& zero_points) {
   for (int64_t i = 0; i < zero_points.elements(); ++i)
     if (zero_points.integer(i) != 0) return false;
   return true;
+}
+
+bool all_equal(const Tensor& zero_points) {
+  for (int64_t i = 1; i < zero_points.elements(); ++i)
+    if (zero_points.integer(i) != zero_points.integer(0)) return false;
+  return true;
+}
+
+/// The scales of an operand belong to `axis` of it, and so to output channels.
+bool scales_of(const Node& dequantize, const Tensor& scales, int64_t axis, int64_t outputs) {
+  const auto& attrs = dequantize.as<DequantizeLinear>();
+  const auto rank = static_cast<int64_t>(dequantize.input(0)->type.shape.rank());
+  return attrs.block_size == 0 && scales.elements() == outputs &&
+         (attrs.axis < 0 ? attrs.axis + rank : attrs.axis) == axis;
 }
 
 std::vector<double> reals_of(const Tensor& tensor) {
@@ -167,18 +182,19 @@ std::optional<IntegerProduct> integer_product(const Lowering& lowering, const No
   const DType type = p.data->type.dtype;
   if (type != DType::u8 && type != DType::i8) decline("wide_codes", "the data are neither u8 nor i8", node);
   if (type == DType::i8 && offsets) p.offset = kHalfOfCodes;
-  if (sx->elements() != 1) decline("float_operand", "the data have a scale for each channel", node);
   const int64_t outputs = codes->sizes()[static_cast<size_t>(axis)];
-  const int64_t given = weights->as<DequantizeLinear>().axis;
-  const auto rank = static_cast<int64_t>(codes->sizes().size());
-  if (sw->elements() != 1 && (sw->elements() != outputs || (given < 0 ? given + rank : given) != axis))
+  if (sx->elements() != 1 && !(is_depthwise(node) && scales_of(*data, *sx, 1, outputs)))
+    decline("float_operand", "the data have a scale for each channel, and a sum is of several channels", node);
+  if (zx && !all_equal(*zx)) decline("float_operand", "the data have a zero point for each channel", node);
+  if (sw->elements() != 1 && !scales_of(*weights, *sw, axis, outputs))
     decline("float_operand", "the weights' scales do not belong to output channels", node);
   p.zero = zx ? zx->integer(0) : 0;
+  const auto at = [](const Tensor& scale, int64_t c) { return scale.real(scale.elements() == 1 ? 0 : c); };
   std::vector<double> single;  // as exporters round the scale of a bias
   for (int64_t c = 0; c < outputs; ++c) {
-    const double s = sw->real(sw->elements() == 1 ? 0 : c);
-    p.scales.push_back(sx->real(0) * s);
-    single.push_back(static_cast<double>(static_cast<float>(sx->real(0)) * static_cast<float>(s)));
+    const double x = at(*sx, c), w = at(*sw, c);
+    p.scales.push_back(x * w);
+    single.push_back(static_cast<double>(static_cast<float>(x) * static_cast<float>(w)));
   }
   if (!usable(p.scales)) decline("float_operand", "a scale is not positive and finite", node);
   take_bias(lowering, node, p, single);
@@ -263,31 +279,52 @@ std::optional<Tensor> dequantised_constant(const Lowering& lowering, const Value
   return DequantizeLinear::reference(node->as<DequantizeLinear>(), operands, Precision::typed).front();
 }
 
-Expr divided(Lowering& lowering, const Expr& x, double step) {
-  const auto number = [&](const Expr& e) { return Expr::constant(DType::f32, in_single(e.value() / step)); };
-  if (x.is_constant()) return number(x);
-  const auto known = [&](const Expr& e) { return known_row(lowering, e); };
-  if (const std::vector<double>* values = known(x)) {
-    std::vector<double> quotients;
-    for (double v : *values) quotients.push_back(v / step);
-    const IndexMap map = lowering.stage().reads[static_cast<size_t>(x.index())].map;
-    return real_constant(lowering, quotients, map);
-  }
+Expr factor_of(Lowering& lowering, const Steps& steps) {
+  return steps.single() ? Expr::constant(DType::f32, steps.values[0])
+                        : real_constant(lowering, steps.values, steps.channels);
+}
+
+namespace {
+
+/// Numbers, one or one by channel, over steps; nothing: they are not by the same channel.
+std::optional<Expr> quotient(Lowering& lowering, const std::vector<double>& numbers, const IndexMap& map,
+                             const Steps& steps) {
+  const bool one = numbers.size() == 1;
+  if (!one && !steps.single() && !(map == steps.channels)) return std::nullopt;
+  std::vector<double> quotients = one ? steps.values : numbers;
+  for (size_t c = 0; c < quotients.size(); ++c)
+    quotients[c] = numbers[one ? 0 : c] / steps.values[steps.single() ? 0 : c];
+  if (quotients.size() == 1) return Expr::constant(DType::f32, in_single(quotients[0]));
+  return real_constant(lowering, quotients, one ? steps.channels : map);
+}
+
+/// A constant over steps; nothing: it is none.
+std::optional<Expr> quotient(Lowering& lowering, const Expr& x, const Steps& steps) {
+  if (x.is_constant()) return x.value() == 0 ? x : *quotient(lowering, {x.value()}, {}, steps);
+  const std::vector<double>* values = known_row(lowering, x);
+  if (!values) return std::nullopt;
+  const IndexMap map = lowering.stage().reads[static_cast<size_t>(x.index())].map;
+  return quotient(lowering, *values, map, steps);
+}
+
+}  // namespace
+
+Expr divided(Lowering& lowering, const Expr& x, const Steps& steps) {
+  if (auto known = quotient(lowering, x, steps)) return *known;
   switch (x.op()) {
     case ExprOp::mul:
       for (size_t side : {1U, 0U})
-        if (x.args()[side].is_constant() || known(x.args()[side]))
-          return x.args()[1 - side] * divided(lowering, x.args()[side], step);
+        if (auto known = quotient(lowering, x.args()[side], steps)) return x.args()[1 - side] * *known;
       break;
     case ExprOp::add:
     case ExprOp::sub:
     case ExprOp::max:
     case ExprOp::min:
-      return Expr::make(x.op(), {divided(lowering, x.args()[0], step), divided(lowering, x.args()[1], step)});
+      return Expr::make(x.op(), {divided(lowering, x.args()[0], steps), divided(lowering, x.args()[1], steps)});
     default:
       break;
   }
-  return x * Expr::constant(DType::f32, in_single(1 / step));
+  return x * *quotient(lowering, {1.0}, {}, steps);
 }
 
 }  // namespace opfuse

@@ -21,7 +21,7 @@ struct IntegerProduct {
   bool plain = true;               ///< the weights are these codes
   int64_t zero = 0;                ///< of the data
   int64_t offset = 0;              ///< added to the codes and to their zero point
-  std::vector<double> scales;      ///< s_x s_w by output channel
+  std::vector<double> scales;      ///< s_x s_w by output channel; s_x too where a depthwise sum reads one channel
   const Tensor* bias = nullptr;    ///< i32 codes of the scale s_x s_w
   std::vector<double> real_bias;   ///< any other constant bias; empty: none
   int64_t axis = 0;                ///< of the weights: the output channels
@@ -47,7 +47,18 @@ Expr affine_of(Lowering& lowering, const Expr& x, const std::vector<double>& mul
 /// The constant that a value is, or that DequantizeLinear makes of constants inside the group; none: neither.
 std::optional<Tensor> dequantised_constant(const Lowering& lowering, const Value* value);
 
-/// x / step for a step of the graph: constant factors of x are divided instead, in double, and rounded once.
-Expr divided(Lowering& lowering, const Expr& x, double step);
+/// The scales of quantised numbers: one for all, or one by channel.
+struct Steps {
+  std::vector<double> values;
+  IndexMap channels;  ///< where there are several: coordinate of the channel
+
+  bool single() const { return values.size() == 1; }
+};
+
+/// Steps as a factor.
+Expr factor_of(Lowering& lowering, const Steps& steps);
+
+/// x / steps for steps of the graph: constant factors of x are divided instead, in double, and rounded once.
+Expr divided(Lowering& lowering, const Expr& x, const Steps& steps);
 
 }  // namespace opfuse

@@ -44,23 +44,46 @@ std::optional<double> single(const Lowering& lowering, const Value* value, doubl
   return is_float(constant->dtype()) ? constant->real(0) : static_cast<double>(constant->integer(0));
 }
 
-struct Step {
-  double scale = 1, zero = 0;
+/// Scales and the zero point of all codes.
+struct CodeSteps {
+  Steps scales;
+  double zero = 0;
 };
 
-/// The parameters where they are those of the whole tensor and behind a sum of codes.
-std::optional<Step> step_of(const Lowering& lowering, const Node& node) {
-  const auto scale = single(lowering, node.input(1), 1), zero = single(lowering, node.input(2), 0);
-  const bool real = node.input(1)->type.dtype == DType::f32;
-  if (!lowering.requantises() || !real || !scale || !zero || !(*scale > 0) || !std::isfinite(*scale))
+/// The zero point of all codes; nothing: it is not constant, or channels have their own.
+std::optional<double> zero_of(const Lowering& lowering, const Value* value) {
+  if (value == nullptr) return 0;
+  const Tensor* constant = lowering.constant_of(value);
+  if (constant == nullptr || is_float(constant->dtype()) || constant->elements() == 0) return std::nullopt;
+  for (int64_t i = 1; i < constant->elements(); ++i)
+    if (constant->integer(i) != constant->integer(0)) return std::nullopt;
+  return static_cast<double>(constant->integer(0));
+}
+
+/// The parameters where they are constant, of the whole tensor or by channel, and behind a sum of codes.
+template <class Attrs>
+std::optional<CodeSteps> steps_of(const Lowering& lowering, const Node& node, const Attrs& attrs, const IndexMap& map) {
+  const Tensor* scales = lowering.constant_of(node.input(1));
+  const std::optional<double> zero = zero_of(lowering, node.input(2));
+  if (!lowering.requantises() || !scales || !zero || scales->dtype() != DType::f32 || attrs.block_size != 0 ||
+      scales->elements() == 0)
     return std::nullopt;
-  return Step{*scale, *zero};
+  CodeSteps steps{.zero = *zero};
+  for (int64_t c = 0; c < scales->elements(); ++c) {
+    const double scale = scales->real(c);
+    if (!(scale > 0) || !std::isfinite(scale)) return std::nullopt;
+    steps.scales.values.push_back(scale);
+  }
+  if (steps.scales.single()) return steps;
+  const auto rank = static_cast<int64_t>(map.dims.size());
+  steps.scales.channels.dims = {map.dims[static_cast<size_t>(attrs.axis < 0 ? attrs.axis + rank : attrs.axis)]};
+  return steps;
 }
 
 /// saturate(rne(x / scale) + zero): between the codes' ends before the zero point is added, which is exact then.
-Expr requantised(Lowering& lowering, const Expr& x, const Step& step, DType to, double low, double high) {
+Expr requantised(Lowering& lowering, const Expr& x, const CodeSteps& step, DType to, double low, double high) {
   const auto number = [](double v) { return Expr::constant(DType::f32, v); };
-  const Expr q = round_even(divided(lowering, x, step.scale));
+  const Expr q = round_even(divided(lowering, x, step.scales));
   const Expr code = minimum(maximum(q, number(low - step.zero)), number(high - step.zero));
   return cast(code + number(step.zero), to);
 }
@@ -82,7 +105,7 @@ Expr pull_quantize(Lowering& lowering, const Node& node, size_t, const IndexMap&
   const double high = is_float(to) ? greatest_of(to) : static_cast<double>(integer_max(to));
   const double low = is_float(to) ? -high : static_cast<double>(integer_min(to));
   if (!is_float(to))
-    if (const std::optional<Step> step = step_of(lowering, node))
+    if (const auto step = steps_of(lowering, node, attrs, map))
       return requantised(lowering, lowering.pull(node.input(0), map), *step, to, low, high);
   const Expr scale = parameter(lowering, node, 1, attrs.axis, attrs.block_size, map);
   const Expr x = cast(lowering.pull(node.input(0), map), scale.dtype());
@@ -110,8 +133,8 @@ Expr pull_dequantize(Lowering& lowering, const Node& node, size_t, const IndexMa
   const auto& attrs = node.as<DequantizeLinear>();
   const DType stored_as = node.input(0)->type.dtype, to = node.output()->type.dtype;
   if (!is_float(stored_as) && to == DType::f32)
-    if (const std::optional<Step> step = step_of(lowering, node))
-      return without_zero(lowering.pull(node.input(0), map), step->zero) * Expr::constant(DType::f32, step->scale);
+    if (const auto step = steps_of(lowering, node, attrs, map))
+      return without_zero(lowering.pull(node.input(0), map), step->zero) * factor_of(lowering, step->scales);
   const Expr scale = parameter(lowering, node, 1, attrs.axis, attrs.block_size, map);
   const Expr stored = lowering.pull(node.input(0), map);
   const DType centred = is_float(stored_as) ? scale.dtype() : DType::i32;

@@ -19,6 +19,7 @@
 #include <unordered_set>
 
 #include "fusion/precision.hpp"
+#include "ir/body.hpp"
 #include "ir/outline.hpp"
 #include "match/movement.hpp"
 #include "ops/conv.hpp"
@@ -77,14 +78,22 @@ bool same_constant(const Value* a, const Value* b) {
   return a->is_constant() && b->is_constant() && a->constant->same_bits(*b->constant);
 }
 
+/// A result of the group is made by a DequantizeLinear in it; scales by channel are constants in front of the group.
+bool dequantises_inside(const Node& group, const Value* result) {
+  if (!result->producer || !is_a<DequantizeLinear>(*result->producer)) return false;
+  const Value* scale = result->producer->input(1);
+  const Value* outer = outside_of(group, scale);
+  return (outer ? outer : scale)->is_constant();
+}
+
 /// Some result is what a DequantizeLinear of the group makes, for a product, a pool or a mean.
 bool hides_codes(const Node& group) {
   if (group.op != fused_op()) return false;
   for (size_t i = 0; i < group.outputs.size(); ++i) {
     const auto& uses = group.outputs[i]->uses;
-    if (dequantises(group.body->outputs()[i]) && std::any_of(uses.begin(), uses.end(), [](const Use& use) {
-          return product_of(*use.node) || pool_of(*use.node) || mean_of(*use.node);
-        }))
+    if (dequantises_inside(group, group.body->outputs()[i]) &&
+        std::any_of(uses.begin(), uses.end(),
+                    [](const Use& use) { return product_of(*use.node) || pool_of(*use.node) || mean_of(*use.node); }))
       return true;
   }
   return false;
@@ -219,11 +228,20 @@ bool dequantise_inside(Graph& graph, Node* node, const ShapeContext& context) {
   return false;
 }
 
+/// A dequantised table of constants is gathered, by the group or in it.
+bool gathers_codes(const Node& group, const Node& inside) {
+  if (is_a<Gather>(inside)) {
+    const Value* table = inner_operand(group, inside, 0);
+    return dequantises(table) && table->producer->input(0)->is_constant();
+  }
+  if (!inside.body || !stands_for_body(inside)) return false;
+  const auto& nodes = inside.body->nodes();
+  return std::any_of(nodes.begin(), nodes.end(), [&](const Node* node) { return gathers_codes(group, *node); });
+}
+
 /// gather(dequantised table) is one launch that reads codes.
-bool gather_codes(Graph& graph, Node* gather, const ShapeContext& context) {
-  if (!is_a<Gather>(*gather) || !dequantises(gather->input(0)) || !gather->input(0)->producer->input(0)->is_constant())
-    return false;
-  return dequantise_inside(graph, gather, context);
+bool gather_codes(Graph& graph, Node* group, const ShapeContext& context) {
+  return gathers_codes(*group, *group) && !product_of(*group) && dequantise_inside(graph, group, context);
 }
 
 /// So is the mean of a dequantised image.

@@ -310,7 +310,14 @@ TEST(Codes, OfTablesAreGatheredAsTheyLie) {
   EXPECT_LT(floats(each), 40 * 32);
   // a table that the caller gives is dequantised once, as the model says
   EXPECT_EQ(floats(gathered("const splat<0.02> : f32[]", "%p, %ts, %z", ", %p: u8[40,32]")), 40 * 32);
-  for (const std::string& text : {one, each})
+  // inside of a group, as embeddings stand
+  const std::string normed = R"(graph (%i: i64[2,5]) {
+    %c = const rand<1> : i8[40,32] %ts = const rand<3> : f32[40] %t = dequantize_linear(%c, %ts) {axis = 0}
+    %p = const rand<4> : f32[5,32] %g = gather(%t, %i) {axis = 0} %a = add(%g, %p)
+    %w = const rand<5> : f32[32] %b = const rand<6> : f32[32] %y = layer_norm(%a, %w, %b) return %y })";
+  EXPECT_EQ(compiled(normed).program.launches.size(), 1u);
+  EXPECT_LT(floats(normed), 40 * 32);
+  for (const std::string& text : {one, each, normed})
     for (const auto& g : ProofCase(text).compare()) EXPECT_TRUE(g.ok) << g.name;
 }
 
