@@ -4,9 +4,9 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 
 #include "base/fail.hpp"
+#include "base/file_bytes.hpp"
 #include "base/hash.hpp"
 #include "cpu/generator.hpp"
 #include "cpu/llvm_entry.hpp"
@@ -53,14 +53,14 @@ LlvmEntry open_library() {
 
 }  // namespace
 
+/// Of the file, which is opened once: it is read once too.
 std::string generator_fingerprint() {
-  for (const std::string& path : candidates()) {
-    std::ifstream in(path, std::ios::binary);
-    if (!in) continue;
-    const std::string bytes{std::istreambuf_iterator<char>(in), {}};
-    return hash_text(bytes).hex();
-  }
-  return {};
+  static const std::string fingerprint = [] {
+    for (const std::string& path : candidates())
+      if (const auto bytes = file_bytes(path)) return hash_text(*bytes).hex();
+    return std::string();
+  }();
+  return fingerprint;
 }
 
 namespace {

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/fail.hpp"
+#include "base/file_bytes.hpp"
 #include "base/temporary_folder.hpp"
 #include "cuda/compilers.hpp"
 #include "cuda/emulation_text.hpp"
@@ -31,10 +32,7 @@ std::string compiler() {
       .hint("set CXX, or install g++; cuda:sm_XX targets need NVRTC instead");
 }
 
-std::string read_all(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
+std::string read_all(const std::string& path) { return file_bytes(path).value_or(""); }
 
 /// The first ones by name; the compiler's words name the one that is wrong.
 std::string names_of(const std::vector<KernelText>& kernels) {

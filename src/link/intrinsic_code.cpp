@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "base/fail.hpp"
+#include "base/file_bytes.hpp"
 #include "base/temporary_folder.hpp"
 #include "cpu/intrinsic/intrinsic.hpp"
 
@@ -27,10 +28,7 @@ std::string compiler() {
       .hint("set CC, install gcc, or give the tile as LLVM IR (.ll) or an object (.o)");
 }
 
-std::string read_all(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
+std::string read_all(const std::string& path) { return file_bytes(path).value_or(""); }
 
 /// Self-contained: no calls that the compiler makes up, no guards, no tables of unwinding.
 std::string object_of_c(const Intrinsic& tile, const TargetInfo& target) {

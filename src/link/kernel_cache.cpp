@@ -8,11 +8,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "base/atomic_file.hpp"
 #include "base/fail.hpp"
+#include "base/file_bytes.hpp"
 #include "base/hash.hpp"
 #include "link/generators.hpp"
 #include "runtime/artifact.hpp"
@@ -27,11 +27,7 @@ using nlohmann::json;
 constexpr char kMagic[4] = {'O', 'P', 'F', 'K'};
 constexpr size_t kPrefix = 4 + 4 + 8 + 4;
 
-std::string read_file(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return {};
-  return {std::istreambuf_iterator<char>(in), {}};
-}
+std::string read_file(const std::string& path) { return file_bytes(path).value_or(""); }
 
 std::optional<CachedKernel> decode(const std::string& file, const std::string& key) {
   uint32_t version = 0, header_bytes = 0;

@@ -1,10 +1,9 @@
 #include "onnx/expression_operator.hpp"
 
-#include <fstream>
-#include <iterator>
 #include <set>
 
 #include "base/fail.hpp"
+#include "base/file_bytes.hpp"
 #include "onnx/expression_text.hpp"
 #include "onnx/flatten_functions.hpp"
 
@@ -12,11 +11,11 @@ namespace opfuse::onnx {
 namespace {
 
 std::string text_of_file(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in)
+  auto text = file_bytes(path);
+  if (!text)
     throw fail(E::file_not_found, "there is no file '{}' of operators", path)
         .hint("a definition has a '=': swish(x, b) = x * sigmoid(b * x)");
-  return {std::istreambuf_iterator<char>(in), {}};
+  return *std::move(text);
 }
 
 std::vector<ExpressionOperator> parse_all(const std::vector<std::string>& given) {

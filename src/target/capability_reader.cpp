@@ -6,11 +6,11 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <optional>
 
 #include "base/did_you_mean.hpp"
+#include "base/file_bytes.hpp"
 
 namespace opfuse {
 namespace {
@@ -303,9 +303,9 @@ class Sections {
                     fmt::format("source is C, LLVM IR, an object or an archive ({}), not \"{}\"",
                                 fmt::join(kinds, ", "), into.source.text),
                     path.extension() == ".so" ? "kernels hold their code: give the archive or the object" : "");
-    std::ifstream in(path, std::ios::binary);
-    if (!in) return wrong_(table.get("source")->source(), fmt::format("there is no file {}", into.path), "");
-    into.bytes = {std::istreambuf_iterator<char>(in), {}};
+    auto bytes = file_bytes(path);
+    if (!bytes) return wrong_(table.get("source")->source(), fmt::format("there is no file {}", into.path), "");
+    into.bytes = *std::move(bytes);
   }
 
   FusionSlot slot(const toml::table& table, const char* what) {

@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <tuple>
 
 #include "base/atomic_file.hpp"
 #include "base/fail.hpp"
+#include "base/file_bytes.hpp"
 
 namespace opfuse {
 namespace {
@@ -127,9 +127,8 @@ TimingCache TimingCache::from_json(std::string_view text) try {
 }
 
 TimingCache TimingCache::read(const std::string& file) {
-  std::ifstream in(file, std::ios::binary);
-  if (file.empty() || !in) return {};
-  return from_json(std::string{std::istreambuf_iterator<char>(in), {}});
+  const auto text = file_bytes(file);
+  return text ? from_json(*text) : TimingCache{};
 }
 
 void TimingCache::write(const std::string& file) const {

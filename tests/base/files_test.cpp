@@ -3,6 +3,7 @@
 
 #include "base/atomic_file.hpp"
 #include "base/fail.hpp"
+#include "base/file_bytes.hpp"
 #include "base/mapped_file.hpp"
 #include "testing/temporary_folder.hpp"
 
@@ -58,6 +59,15 @@ TEST(MappedFile, RefusesWhatIsNoFile) {
   EXPECT_THROW(MappedFile::open(folder.path("")), Error);
   EXPECT_THROW(MappedFile::open(folder.path("absent")), Error);
   EXPECT_EQ(MappedFile::open(folder.write("empty", ""))->bytes(), "");
+}
+
+TEST(FileBytes, AreAllOfThem) {
+  const TemporaryFolder folder;
+  std::string bytes(100'000, 'x');
+  bytes[3] = '\0', bytes[70'000] = '\xff';
+  EXPECT_EQ(file_bytes(folder.write("some", bytes)), bytes);
+  EXPECT_EQ(file_bytes(folder.write("none", "")), "");
+  EXPECT_EQ(file_bytes(folder.path("missing")), std::nullopt);
 }
 
 }  // namespace

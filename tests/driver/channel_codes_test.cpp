@@ -55,7 +55,8 @@ bool divides(const Program& program) {
 
 void expect_proven(const std::string& text) {
   for (const char* target : {"cpu:baseline", "cpu:avx2", "host"})
-    for (const auto& g : ProofCase(text, target).compare()) EXPECT_TRUE(g.ok) << target << " " << g.name << "\n" << text;
+    for (const auto& g : ProofCase(text, target).compare())
+      EXPECT_TRUE(g.ok) << target << " " << g.name << "\n" << text;
 }
 
 TEST(ChannelCodes, OfDepthwiseLayersAreSummed) {
@@ -64,7 +65,8 @@ TEST(ChannelCodes, OfDepthwiseLayersAreSummed) {
     const Compilation c = compiled(text_of(net));
     ASSERT_EQ(precisions(c).size(), 2u);
     for (const ShapeVerdict& v : precisions(c)) EXPECT_FALSE(v.refused) << v.refused->message;
-    for (const Buffer& b : c.program.buffers) EXPECT_FALSE(b.kind == BufferKind::intermediate && is_float(b.type.dtype));
+    for (const Buffer& b : c.program.buffers)
+      EXPECT_FALSE(b.kind == BufferKind::intermediate && is_float(b.type.dtype));
     EXPECT_FALSE(divides(c.program));
     expect_proven(text_of(net));
   }
@@ -86,7 +88,8 @@ TEST(ChannelCodes, StayInFloatWhereASumIsOfSeveral) {
   const Net cases[] = {{.reader = "conv(%d, %w)", .weights = "[8,24,3,3]"}, {.zeros = zeros + "> : u8[24]"}};
   for (Net net : cases) {
     std::string text = text_of(net);
-    if (net.weights[1] == '8') text.replace(text.find("%cs = "), 6 + scales(24, 0.007).size(), "%cs = " + scales(8, 0.007));
+    if (net.weights[1] == '8')
+      text.replace(text.find("%cs = "), 6 + scales(24, 0.007).size(), "%cs = " + scales(8, 0.007));
     const Compilation c = compiled(text);
     ASSERT_EQ(precisions(c).size(), 2u);
     const std::optional<Decline> why = precisions(c)[1].refused;
