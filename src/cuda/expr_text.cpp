@@ -259,7 +259,7 @@ std::string ExprText::compute(const Expr& e, DType dtype) {
     case ExprOp::constant: {
       const bool real = e.weak() || is_float(e.dtype());
       const double value = real ? e.value() : static_cast<double>(e.integer_value());
-      return literal(dtype, value, real ? static_cast<int64_t>(value) : e.integer_value());
+      return literal(dtype, value, real ? truncate_to(DType::i64, value) : e.integer_value());
     }
     case ExprOp::extent:
       return fmt::format("(long long)({})", k_.text_of(e.dim()));

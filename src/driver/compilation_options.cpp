@@ -1,8 +1,7 @@
 // What the API's users say about compiling, field by field, and the arrays that they fix inputs to.
 #include "driver/compilation_options.hpp"
 
-#include <cstring>
-
+#include "base/copy_bytes.hpp"
 #include "base/fail.hpp"
 #include "ir/fix_input.hpp"
 
@@ -13,7 +12,7 @@ std::map<std::string, Tensor> copies_of(const std::map<std::string, ArrayView>& 
   for (const auto& [name, array] : arrays) {
     Tensor& tensor = tensors[name] = Tensor(array.dtype, array.shape);
     if (tensor.bytes() > 0 && !array.data) throw fail(E::bad_binding, "the array given for '{}' has no data", name);
-    if (tensor.bytes() > 0) std::memcpy(tensor.mutable_data(), array.data, tensor.bytes());
+    copy_bytes(tensor.mutable_data(), array.data, tensor.bytes());
   }
   return tensors;
 }

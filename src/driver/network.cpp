@@ -2,10 +2,10 @@
 #include "opfuse/network.hpp"
 
 #include <cmath>
-#include <cstring>
 #include <set>
 #include <unordered_set>
 
+#include "base/copy_bytes.hpp"
 #include "base/fail.hpp"
 #include "interp/random_inputs.hpp"
 #include "ops/registry.hpp"
@@ -57,7 +57,7 @@ Tensor tensor_of(const ArrayView& array, const std::string& what) {
     if (size < 0) throw fail(E::bad_dimension, "the array given for {} has a negative size", what);
   Tensor tensor(array.dtype, array.shape);
   if (tensor.bytes() > 0 && !array.data) throw fail(E::bad_binding, "the array given for {} has no data", what);
-  if (tensor.bytes() > 0) std::memcpy(tensor.mutable_data(), array.data, tensor.bytes());
+  copy_bytes(tensor.mutable_data(), array.data, tensor.bytes());
   return tensor;
 }
 

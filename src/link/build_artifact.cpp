@@ -3,12 +3,12 @@
 #include "link/build_artifact.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <set>
 #include <unordered_map>
 
 #include "base/aligned_bytes.hpp"
+#include "base/copy_bytes.hpp"
 #include "base/fail.hpp"
 #include "base/hash.hpp"
 #include "base/parallel.hpp"
@@ -81,11 +81,11 @@ PackedConstants pack_constants(const Programs& programs, const std::set<std::vec
   }
   packed.bytes = std::make_shared<AlignedBytes>(end, "packed constants");
   for (const auto& [bytes, offset] : packed.given)
-    std::memcpy(packed.bytes->data() + offset, bytes.data(), bytes.size());
+    copy_bytes(packed.bytes->data() + offset, bytes.data(), bytes.size());
   for (size_t k = 0; k < todo.size(); ++k) {
     const Buffer& b = *todo[k].first;
     const Tensor tensor = b.layout.is_dense() ? b.constant : pack(b.constant, b.layout);
-    std::memcpy(packed.bytes->data() + todo[k].second, tensor.data(), tensor.bytes());
+    copy_bytes(packed.bytes->data() + todo[k].second, tensor.data(), tensor.bytes());
     if (is_prepared(b.layout))  // a copy: the model's file may change before this is saved
       packed.prepared.push_back({todo[k].second, tensor.bytes(), b.constant.clone(), b.layout});
     if (progress) progress("pack weights", k + 1, todo.size());

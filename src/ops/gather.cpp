@@ -1,8 +1,7 @@
 // Indexed reads: runs of contiguous elements, copied as bytes.
 #include "ops/gather.hpp"
 
-#include <cstring>
-
+#include "base/copy_bytes.hpp"
 #include "base/fail.hpp"
 #include "ops/checks.hpp"
 #include "ops/indices.hpp"
@@ -19,8 +18,8 @@ void require_movable(const Tensor& x) {
 
 void copy_run(Tensor& y, int64_t to, const Tensor& x, int64_t from, int64_t count) {
   const size_t size = byte_size(x.dtype());
-  std::memcpy(static_cast<char*>(y.mutable_data()) + static_cast<size_t>(to) * size,
-              static_cast<const char*>(x.data()) + static_cast<size_t>(from) * size, static_cast<size_t>(count) * size);
+  copy_bytes(static_cast<char*>(y.mutable_data()) + static_cast<size_t>(to) * size,
+             static_cast<const char*>(x.data()) + static_cast<size_t>(from) * size, static_cast<size_t>(count) * size);
 }
 
 OpSpec gather_spec(const char* name, const char* doc) {

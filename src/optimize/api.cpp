@@ -1,7 +1,7 @@
 // opfuse::optimize: arrays of the caller or drawn ones, then the search.
 #include <algorithm>
-#include <cstring>
 
+#include "base/copy_bytes.hpp"
 #include "base/fail.hpp"
 #include "driver/compilation_options.hpp"
 #include "interp/random_inputs.hpp"
@@ -27,7 +27,7 @@ Tensor copy_of(const Value& input, const ArrayView& array) {
                name_of(array.dtype));
   Tensor tensor(array.dtype, array.shape);
   if (tensor.bytes() > 0 && !array.data) throw fail(E::bad_binding, "the array given for '{}' has no data", input.name);
-  if (tensor.bytes() > 0) std::memcpy(tensor.mutable_data(), array.data, tensor.bytes());
+  copy_bytes(tensor.mutable_data(), array.data, tensor.bytes());
   return tensor;
 }
 

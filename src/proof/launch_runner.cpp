@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/copy_bytes.hpp"
 #include "base/fail.hpp"
 #include "link/buffer_access.hpp"
 #include "runtime/require_features.hpp"
@@ -92,7 +93,7 @@ void* LaunchRunner::place(const Launch& launch, size_t param, const Tensor* tens
   if (!tensor) return at;
   if (r.storage == Storage::constant) {
     const Tensor packed = buffer.layout.is_dense() ? *tensor : pack(*tensor, buffer.layout);
-    std::memcpy(at, packed.data(), packed.bytes());
+    copy_bytes(at, packed.data(), packed.bytes());
   } else {
     BufferAccess(buffer, symbols_).store(*tensor, at);
   }
@@ -180,7 +181,7 @@ char* LaunchRunner::place_slices(const Launch& launch, size_t param, const Tenso
   const Buffer& buffer = program_.buffers[static_cast<size_t>(whole)];
   if (tensor && r.storage == Storage::constant) {
     const Tensor packed = buffer.layout.is_dense() ? *tensor : pack(*tensor, buffer.layout);
-    std::memcpy(memory.data() + root_of(whole).offset, packed.data(), packed.bytes());
+    copy_bytes(memory.data() + root_of(whole).offset, packed.data(), packed.bytes());
   } else if (tensor) {
     BufferAccess(buffer, symbols_).store(*tensor, memory.data() + root_of(whole).offset);
   }

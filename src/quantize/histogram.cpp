@@ -18,6 +18,7 @@ namespace opfuse::quantization {
 namespace {
 
 constexpr int kLeastExponent = -126;  // 2^126, the factor, is finite
+constexpr int kAllBits = 63;          // further to the right than that nothing but the sign is left
 constexpr int64_t kVector = 16;
 constexpr int kExactBits = 22;  // of a quotient: more than these the largest number has no digits for
 
@@ -147,7 +148,7 @@ void Histogram::cover(double low, double high) {
   std::vector<int64_t> moved(kBins);
   for (size_t b = 0; b < kBins; ++b) {
     if (counts[b] == 0) continue;
-    const int64_t at = ((first + static_cast<int64_t>(b)) >> (bins.exponent - exponent)) - bins.first;
+    const int64_t at = ((first + static_cast<int64_t>(b)) >> std::min(bins.exponent - exponent, kAllBits)) - bins.first;
     moved[static_cast<size_t>(std::clamp<int64_t>(at, 0, kBins - 1))] += counts[b];
   }
   exponent = bins.exponent, first = bins.first, counts = std::move(moved);

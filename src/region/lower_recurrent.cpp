@@ -151,7 +151,8 @@ class StepRegion {
 LoweredGroup rnn_step(const Node& node, const Cell& cell) {
   StepRegion s(node, {0});
   const int h = s.state_before(0);
-  s.store_state(0, activated(cell, 0, s.of_input(0) + s.sums(h)[0]), h);
+  const Expr sum = s.sums(h)[0];
+  s.store_state(0, activated(cell, 0, s.of_input(0) + sum), h);
   return s.take();
 }
 
@@ -188,7 +189,8 @@ std::vector<LoweredGroup> gru_steps_reset_first(const Node& node, const Cell& ce
   StepRegion gates(node, {0, 1});
   const int h = gates.state_before(0);
   const std::vector<Expr> sums = gates.sums(h);
-  gates.store(1, activated(cell, 0, gates.of_input(1) + sums[1]) * gates.here(h));
+  const Expr before_reset = gates.here(h);
+  gates.store(1, activated(cell, 0, gates.of_input(1) + sums[1]) * before_reset);
   gates.store(2, activated(cell, 0, gates.of_input(0) + sums[0]));
   StepRegion state(node, {2});
   const Shape slice{Dim(1), node.output()->type.shape[1], node.output()->type.shape[2]};

@@ -1,7 +1,6 @@
 #include "runtime/launch_replay.hpp"
 
-#include <cstring>
-
+#include "base/copy_bytes.hpp"
 #include "base/now_ns.hpp"
 #include "runtime/launch_call.hpp"
 
@@ -59,9 +58,9 @@ void LaunchReplay::run(int64_t parts, PartFunction fn, void* context) {
       at += o.bytes;
     }
   };
-  each([](char* saved, const char* data, size_t n) { std::memcpy(saved, data, n); });
+  each([](char* saved, const char* data, size_t n) { copy_bytes(saved, data, n); });
   pool_.run(parts, fn, context);
-  each([](const char* saved, char* data, size_t n) { std::memcpy(data, saved, n); });
+  each([](const char* saved, char* data, size_t n) { copy_bytes(data, saved, n); });
   const int64_t begin = now_ns();
   pool_.run(parts, fn, context);
   nanoseconds_[launch.launch] = now_ns() - begin;

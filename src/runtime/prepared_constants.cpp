@@ -1,9 +1,9 @@
 #include "runtime/prepared_constants.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/aligned_bytes.hpp"
+#include "base/copy_bytes.hpp"
 #include "base/fail.hpp"
 #include "runtime/json_fields.hpp"
 #include "tensor/paired_codes.hpp"
@@ -106,7 +106,7 @@ std::vector<uint8_t> stored_constants(const Artifact& a) {
   walk(
       a.prepared, a.constants.size(),
       [&](size_t at, size_t to, size_t count) { std::copy_n(a.constants.data() + at, count, bytes.data() + to); },
-      [&](const PreparedConstant& p, size_t to) { std::memcpy(bytes.data() + to, p.source.data(), p.source.bytes()); });
+      [&](const PreparedConstant& p, size_t to) { copy_bytes(bytes.data() + to, p.source.data(), p.source.bytes()); });
   return bytes;
 }
 
@@ -156,7 +156,7 @@ void prepare_constants(Artifact& a, std::span<const uint8_t> stored, std::shared
       [&](size_t at, size_t from, size_t count) { std::copy_n(stored.data() + from, count, to + at); },
       [&](const PreparedConstant& p, size_t) {
         const Tensor made = made_of(p);
-        std::memcpy(to + p.offset, made.data(), p.bytes);
+        copy_bytes(to + p.offset, made.data(), p.bytes);
       });
   a.constants = owned->constants.span();
   a.owner = owned;

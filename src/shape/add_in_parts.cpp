@@ -11,8 +11,7 @@
 // the rest is constant: the same additions, so the same bits. A keeps its kind of kernel, else it is left alone.
 #include <fmt/format.h>
 
-#include <cstring>
-
+#include "base/copy_bytes.hpp"
 #include "base/product_of.hpp"
 #include "fusion/grouping.hpp"
 #include "interp/interpreter.hpp"
@@ -97,7 +96,7 @@ Tensor cut(const Tensor& table, int64_t axis, size_t rank, int64_t begin, int64_
   auto* to = static_cast<char*>(rows.mutable_data());
   for (int64_t i = 0; i < outer;
        ++i, from += static_cast<size_t>(all) * inner, to += static_cast<size_t>(count) * inner)
-    std::memcpy(to, from, static_cast<size_t>(count) * inner);
+    copy_bytes(to, from, static_cast<size_t>(count) * inner);
   return rows;
 }
 

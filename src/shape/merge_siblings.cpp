@@ -16,6 +16,7 @@
 #include <optional>
 #include <unordered_set>
 
+#include "base/copy_bytes.hpp"
 #include "fusion/grouping.hpp"
 #include "ir/outline.hpp"
 #include "ir/value_name.hpp"
@@ -168,7 +169,7 @@ Tensor joined_weights(const std::vector<Linear>& linears, int64_t out) {
     const size_t in = static_cast<size_t>(l.in), width = static_cast<size_t>(l.out);
     for (size_t k = 0; k < in; ++k) {
       if (!l.transposed)
-        std::memcpy(to + k * row, from + k * width * size, width * size);
+        copy_bytes(to + k * row, from + k * width * size, width * size);
       else
         for (size_t n = 0; n < width; ++n) std::memcpy(to + k * row + n * size, from + (n * in + k) * size, size);
     }

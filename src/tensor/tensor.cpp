@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 
+#include "base/copy_bytes.hpp"
 #include "base/fail.hpp"
 #include "base/parallel.hpp"
 #include "tensor/number.hpp"
@@ -141,7 +142,7 @@ Tensor Tensor::scalar(DType dtype, double value) {
 
 Tensor Tensor::from_i64(const std::vector<int64_t>& values) {
   Tensor t(DType::i64, {static_cast<int64_t>(values.size())});
-  if (!values.empty()) std::memcpy(t.mutable_data(), values.data(), t.bytes());
+  copy_bytes(t.mutable_data(), values.data(), t.bytes());
   return t;
 }
 
@@ -215,7 +216,7 @@ Tensor Tensor::clone() const {
   Tensor t = *this;
   if (data_ == nullptr) return t;
   auto storage = allocate(bytes());
-  std::memcpy(storage.get(), data(), bytes());
+  copy_bytes(storage.get(), data(), bytes());
   t.data_ = std::move(storage);
   return t;
 }
