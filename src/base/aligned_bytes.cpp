@@ -7,8 +7,9 @@
 #include <utility>
 
 #include "base/fail.hpp"
+#include "base/sanitizers.hpp"
 
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(OPFUSE_ASAN)
 #include <sanitizer/asan_interface.h>
 #endif
 
@@ -41,13 +42,13 @@ uint8_t* map_huge(size_t bytes) {
 
 /// AddressSanitizer sees no ends of mappings by itself.
 void fence([[maybe_unused]] const uint8_t* end, [[maybe_unused]] size_t rest) {
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(OPFUSE_ASAN)
   ASAN_POISON_MEMORY_REGION(end, rest);
 #endif
 }
 
 void unfence([[maybe_unused]] const uint8_t* end, [[maybe_unused]] size_t rest) {
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(OPFUSE_ASAN)
   ASAN_UNPOISON_MEMORY_REGION(end, rest);
 #endif
 }

@@ -88,6 +88,17 @@ EMULATED_HOOK __tsan_func_entry(void*) {}
 EMULATED_HOOK __tsan_func_exit() {}
 EMULATED_HOOK __tsan_read_range(void* p, size_t bytes) { emulated_touched(p, (unsigned)bytes, kEmulatedRead); }
 EMULATED_HOOK __tsan_write_range(void* p, size_t bytes) { emulated_touched(p, (unsigned)bytes, kEmulatedWrite); }
+// Clang calls these for copies of structs.
+EMULATED_HOOK* __tsan_memmove(void* to, const void* from, size_t bytes) {
+  emulated_touched(from, (unsigned)bytes, kEmulatedRead);
+  emulated_touched(to, (unsigned)bytes, kEmulatedWrite);
+  return __builtin_memmove(to, from, bytes);
+}
+EMULATED_HOOK* __tsan_memcpy(void* to, const void* from, size_t bytes) { return __tsan_memmove(to, from, bytes); }
+EMULATED_HOOK* __tsan_memset(void* to, int value, size_t bytes) {
+  emulated_touched(to, (unsigned)bytes, kEmulatedWrite);
+  return __builtin_memset(to, value, bytes);
+}
 }
 
 struct EmulatedIndex {

@@ -9,6 +9,7 @@
 
 #include "base/fail.hpp"
 #include "base/file_bytes.hpp"
+#include "base/sanitizers.hpp"
 #include "base/temporary_folder.hpp"
 #include "cuda/compilers.hpp"
 #include "cuda/emulation_text.hpp"
@@ -70,7 +71,7 @@ std::vector<uint8_t> compile_for_emulation(const std::vector<KernelText>& kernel
   const TemporaryFolder folder;
   const std::string source = folder.path("kernels.cpp"), library = folder.path("kernels.so"), log = folder.path("log");
   std::ofstream(source) << emulation_source(kernels);
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(OPFUSE_ASAN)
   const char *compiled = "-fsanitize=address", *linked = compiled;  // then only copies and matrices report themselves
 #else
   const char *compiled = "-fsanitize=thread", *linked = "";  // its calls, which emulation.h defines: no runtime

@@ -5,7 +5,9 @@
 
 #include <cstring>
 
-#if defined(__SANITIZE_ADDRESS__)
+#include "base/sanitizers.hpp"
+
+#if defined(OPFUSE_ASAN)
 #include <sanitizer/asan_interface.h>
 #else
 #define ASAN_POISON_MEMORY_REGION(start, bytes) (static_cast<void>(start), static_cast<void>(bytes))

@@ -5,12 +5,10 @@
 #include <sys/mman.h>
 
 #include "base/fail.hpp"
+#include "base/sanitizers.hpp"
 
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(OPFUSE_ASAN)
 #include <sanitizer/common_interface_defs.h>
-#define OPFUSE_ASAN 1
-#else
-#define OPFUSE_ASAN 0
 #endif
 
 #if !defined(__x86_64__)
@@ -88,7 +86,7 @@ void Fibers::start(size_t count, Entry entry, void* context) {
 }
 
 void Fibers::begin(Fibers* self) {
-#if OPFUSE_ASAN
+#if defined(OPFUSE_ASAN)
   __sanitizer_finish_switch_fiber(nullptr, &self->host_stack_, &self->host_stack_bytes_);
 #endif
   self->entry_(self->context_);
@@ -98,13 +96,13 @@ void Fibers::begin(Fibers* self) {
 
 void Fibers::leave(bool ending) {
   Stack& s = stacks_[current_];
-#if OPFUSE_ASAN
+#if defined(OPFUSE_ASAN)
   __sanitizer_start_switch_fiber(ending ? nullptr : &s.fake_stack, host_stack_, host_stack_bytes_);
 #else
   static_cast<void>(ending);
 #endif
   opfuse_switch_stack(&s.pointer, host_pointer_);
-#if OPFUSE_ASAN
+#if defined(OPFUSE_ASAN)
   __sanitizer_finish_switch_fiber(s.fake_stack, &host_stack_, &host_stack_bytes_);
 #endif
 }
@@ -114,12 +112,12 @@ void Fibers::yield() { leave(false); }
 bool Fibers::resume(size_t index) {
   current_ = index;
   Stack& s = stacks_[index];
-#if OPFUSE_ASAN
+#if defined(OPFUSE_ASAN)
   void* fake_stack = nullptr;
   __sanitizer_start_switch_fiber(&fake_stack, s.memory, kStackBytes);
 #endif
   opfuse_switch_stack(&host_pointer_, s.pointer);
-#if OPFUSE_ASAN
+#if defined(OPFUSE_ASAN)
   __sanitizer_finish_switch_fiber(fake_stack, nullptr, nullptr);
 #endif
   return s.ended;

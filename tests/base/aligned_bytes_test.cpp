@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/fail.hpp"
+#include "base/sanitizers.hpp"
 
 namespace opfuse {
 namespace {
@@ -47,7 +48,7 @@ TEST(AlignedBytes, ThatCannotBeHadSayWhatTheyWereFor) {
     }
 }
 
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(OPFUSE_ASAN)
 TEST(AlignedBytesDeathTest, TheSanitizerKnowsWhereTheyEnd) {
   AlignedBytes bytes(100, "a test");
   const volatile uint8_t* data = bytes.data();

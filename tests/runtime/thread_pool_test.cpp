@@ -9,6 +9,7 @@
 #include <fstream>
 #include <numeric>
 
+#include "base/sanitizers.hpp"
 #include "testing/own_process.hpp"
 
 namespace opfuse {
@@ -100,7 +101,7 @@ TEST(ThreadPool, RefusesZeroThreads) { EXPECT_THROW(make_thread_pool(0), Error);
 
 /// Those that were started end before the error leaves; threads that nobody joins end the process.
 TEST(ThreadPool, SaysHowManyThreadsTheSystemStarts) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(OPFUSE_ASAN) || defined(OPFUSE_TSAN)
   GTEST_SKIP() << "shadow memory needs more address space than the limit leaves";
 #endif
   const test::Ended ended = test::in_own_process(

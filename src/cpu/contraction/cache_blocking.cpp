@@ -69,7 +69,8 @@ bool open_images(const Stage& stage, const ContractionView& view) {
 int64_t most_passes(const Region& region, const ContractionView& view, const ContractionSchedule& s) {
   const Stage& stage = region.stages[0];
   const int64_t depth = channel_depth(stage, view), step = s.step;
-  if (s.matrix || view.group_out || view.channel < 0 || depth % step || !is_single_stage(region)) return 1;
+  if (s.matrix || view.group_out || view.channel < 0 || depth == 0 || depth % step || !is_single_stage(region))
+    return 1;
   if (row_axis_of(view) < 0 && view.guarded) return 1;
   for (size_t axis = 0; axis < stage.domain.size(); ++axis)
     if (!stage.domain[axis].is_constant() && !counts_images(view, static_cast<int>(axis))) return 1;
@@ -100,7 +101,8 @@ Chunking chunk_for_cache(const Streams& w, const TargetInfo& target) {
   const auto l2 = static_cast<double>(target.l2_bytes);
   const double room = l2 * target.shares.weights;
   Chunking whole;
-  whole.rows = std::clamp<int64_t>(static_cast<int64_t>(std::max(room - 2 * w.block, l2 / 8) / w.row), 1, w.rows);
+  const double rows = std::max(room - 2 * w.block, l2 / 8) / std::max(w.row, 1.0);  // rows of no channels take nothing
+  whole.rows = std::clamp<int64_t>(static_cast<int64_t>(rows), 1, w.rows);
   const int64_t chunks = ceil_of(w.rows, whole.rows);
   const bool stay = w.part + static_cast<double>(whole.rows) * w.row <= room;
   const bool fits = two_blocks_fit(static_cast<int64_t>(w.block), target);
