@@ -247,8 +247,8 @@ void BulkCopies::land(size_t index) {
       const int64_t column = c.place.at[0] + static_cast<int64_t>(e);
       const bool inside = address != 0 && column >= 0 && column < c.map.sizes[0];
       unsigned char* shared = memory_ + swizzled(c.at + r * kRow + e * element);
-      auto* global = reinterpret_cast<unsigned char*>(static_cast<uintptr_t>(address)) +
-                     static_cast<std::ptrdiff_t>(column * static_cast<int64_t>(element));
+      auto* global = reinterpret_cast<unsigned char*>(
+          static_cast<uintptr_t>(inside ? address + static_cast<uint64_t>(column) * element : 0));
       if (c.store && inside) std::memcpy(global, shared, element);
       if (!c.store && inside) std::memcpy(shared, global, element);
       if (!c.store && !inside) std::memset(shared, 0, element);

@@ -8,6 +8,7 @@
 #include "base/sanitizers.hpp"
 
 #if defined(OPFUSE_ASAN)
+#include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #endif
 
@@ -82,6 +83,9 @@ void Fibers::start(size_t count, Entry entry, void* context) {
     s.pointer = static_cast<void*>(top);
     s.fake_stack = nullptr;
     s.ended = false;
+#if defined(OPFUSE_ASAN)
+    __asan_unpoison_memory_region(s.memory, kStackBytes);  // a thread that faulted left its frames marked
+#endif
   }
 }
 
