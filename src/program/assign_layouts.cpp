@@ -93,7 +93,9 @@ class Assigner {
     return d == DType::f32 || d == DType::bf16 || d == DType::f16 || byte_size(d) == 1;
   }
   /// Operands that only one kernel takes, where they lie as it wishes.
-  bool packed(DType d) const { return target_.traits.channel_blocks && (d == DType::u8 || d == DType::bf16); }
+  bool packed(DType d) const {
+    return target_.traits.channel_blocks && (d == DType::u8 || d == DType::i8 || d == DType::bf16);
+  }
   Layout blocked(int index) const {
     const size_t rank = buffer(index).type.shape.rank();
     return target_.traits.channel_blocks

@@ -45,6 +45,19 @@ TEST(Codes, AreSummedWhereBothFactorsAreDequantised) {
   for (const Buffer& b : c.program.buffers) EXPECT_FALSE(b.kind == BufferKind::intermediate && is_float(b.type.dtype));
 }
 
+/// i8 codes lie as u8 ones do.
+TEST(Codes, OfSignedImagesHaveRegisterTiles) {
+  for (const char* shape : {"[1,3,33,33]", "[1,16,33,33]"}) {
+    const std::string text = fmt::format(R"(graph (%x: f32{0}) {{
+      %s = const splat<0.02> : f32[] %z = const splat<0> : i8[] %c = const rand<1> : i8[32,{1},3,3] %w = dequantize_linear(%c, %s)
+      %q = quantize_linear(%x, %s, %z) %d = dequantize_linear(%q, %s, %z) %v = conv(%d, %w) {{pads = [1,1,1,1], strides = [2,2]}}
+      %y = quantize_linear(%v, %s, %z) return %y }})",
+                                         shape, std::string(shape) == "[1,3,33,33]" ? 3 : 16);
+    EXPECT_EQ(compiled(text).program.launches.back().schedule.skeleton, "contraction") << shape;
+    for (const auto& g : ProofCase(text).compare()) EXPECT_TRUE(g.ok) << g.name << " " << shape;
+  }
+}
+
 TEST(Codes, DepthwisePaddingOfAnotherCodeTakesPart) {
   const Compilation c = compiled(text_of({.attributes = "{pads = [1,1,1,1], group = 16}", .shape = "[16,1,3,3]"}));
   ASSERT_EQ(precisions(c).size(), 1u);
