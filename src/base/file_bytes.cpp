@@ -10,6 +10,7 @@ std::optional<std::string> file_bytes(const std::string& path) {
   if (!in) return std::nullopt;
   std::ostringstream bytes;
   bytes << in.rdbuf();  // blocks: std::istreambuf_iterator takes byte by byte
+  if (bytes.bad()) return std::nullopt;
   return std::move(bytes).str();
 }
 

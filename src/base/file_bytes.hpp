@@ -6,7 +6,8 @@
 
 namespace opfuse {
 
-/// None where it cannot be opened. The file is not remembered as input (base/read_files.hpp).
+/// None where it cannot be opened or read, as a folder cannot. The file is not remembered as input
+/// (base/read_files.hpp).
 std::optional<std::string> file_bytes(const std::string& path);
 
 }  // namespace opfuse

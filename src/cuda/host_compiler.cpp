@@ -33,8 +33,6 @@ std::string compiler() {
       .hint("set CXX, or install g++; cuda:sm_XX targets need NVRTC instead");
 }
 
-std::string read_all(const std::string& path) { return file_bytes(path).value_or(""); }
-
 /// The first ones by name; the compiler's words name the one that is wrong.
 std::string names_of(const std::vector<KernelText>& kernels) {
   std::string names;
@@ -85,10 +83,10 @@ std::vector<uint8_t> compile_for_emulation(const std::vector<KernelText>& kernel
       "-o kernels.o kernels.cpp && {} -shared {} -o kernels.so kernels.o; }} 2>log",
       folder.path(""), with, compiled, units, with, linked);
   const int status = std::system(command.c_str());
-  const std::string image = read_all(library);
+  const std::string image = file_bytes(library).value_or("");
   if (status != 0 || image.empty())
     throw fail(E::codegen_failed, "the host compiler {} refused the emulated kernels {}:\n{}", with, names_of(kernels),
-               read_all(log).substr(0, 4000));
+               file_bytes(log).value_or("").substr(0, 4000));
   return {image.begin(), image.end()};
 }
 

@@ -4,11 +4,11 @@
 #include <fmt/format.h>
 
 #include <filesystem>
-#include <fstream>
 #include <sstream>
 
 #include "base/atomic_file.hpp"
 #include "base/fail.hpp"
+#include "base/file_bytes.hpp"
 #include "base/read_files.hpp"
 #include "ir/constant_file.hpp"
 #include "ir/print_with.hpp"
@@ -62,14 +62,12 @@ void write_fir(const Graph& graph, const std::string& path, const std::string& h
 }
 
 Graph read_fir(const std::string& path, const OpRegistry& registry) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) throw fail(E::file_not_found, "cannot open \"{}\"", path);
+  const auto text = file_bytes(path);
+  if (!text) throw fail(E::file_not_found, "cannot open \"{}\"", path);
   remember_read_file(path);
-  std::ostringstream text;
-  text << in.rdbuf();
   const std::string folder = std::filesystem::path(path).parent_path().string();
   try {
-    return parse_graph(text.str(), registry, {.data = {}, .folder = folder.empty() ? "." : folder});
+    return parse_graph(*text, registry, {.data = {}, .folder = folder.empty() ? "." : folder});
   } catch (Error& error) {
     throw error.file(path);
   }

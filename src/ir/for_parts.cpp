@@ -7,7 +7,6 @@
 #include <limits>
 #include <set>
 
-#include "base/copy_bytes.hpp"
 #include "base/fail.hpp"
 #include "ir/body.hpp"
 
@@ -145,7 +144,7 @@ Tensor join_parts(const std::vector<Tensor>& parts, int64_t axis) {
   for (int64_t row = 0; row < rows.count && bytes > 0; ++row)
     for (const Tensor& part : parts) {
       OPFUSE_CHECK(part.sizes() == parts[0].sizes() && part.dtype() == parts[0].dtype(), "parts differ");
-      copy_bytes(to, static_cast<const char*>(part.data()) + bytes * static_cast<size_t>(row), bytes);
+      std::memcpy(to, static_cast<const char*>(part.data()) + bytes * static_cast<size_t>(row), bytes);
       to += bytes;
     }
   return whole;

@@ -28,8 +28,6 @@ std::string compiler() {
       .hint("set CC, install gcc, or give the tile as LLVM IR (.ll) or an object (.o)");
 }
 
-std::string read_all(const std::string& path) { return file_bytes(path).value_or(""); }
-
 /// Self-contained: no calls that the compiler makes up, no guards, no tables of unwinding.
 std::string object_of_c(const Intrinsic& tile, const TargetInfo& target) {
   const TemporaryFolder folder;
@@ -42,9 +40,10 @@ std::string object_of_c(const Intrinsic& tile, const TargetInfo& target) {
       "-fno-asynchronous-unwind-tables -c -o '{}' '{}' 2>'{}'",
       with, target.llvm_cpu, object, source, log);
   const int status = std::system(command.c_str());
-  std::string bytes = read_all(object);
+  std::string bytes = file_bytes(object).value_or("");
   if (status != 0 || bytes.empty())
-    throw fail(E::codegen_failed, "{} refused the tile {}:\n{}", with, tile.path, read_all(log).substr(0, 4000));
+    throw fail(E::codegen_failed, "{} refused the tile {}:\n{}", with, tile.path,
+               file_bytes(log).value_or("").substr(0, 4000));
   return bytes;
 }
 

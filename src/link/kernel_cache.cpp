@@ -27,8 +27,6 @@ using nlohmann::json;
 constexpr char kMagic[4] = {'O', 'P', 'F', 'K'};
 constexpr size_t kPrefix = 4 + 4 + 8 + 4;
 
-std::string read_file(const std::string& path) { return file_bytes(path).value_or(""); }
-
 std::optional<CachedKernel> decode(const std::string& file, const std::string& key) {
   uint32_t version = 0, header_bytes = 0;
   uint64_t hash = 0;
@@ -113,7 +111,7 @@ std::string KernelCache::path_of(const std::string& key) const { return folder_ 
 
 std::optional<CachedKernel> KernelCache::read(const std::string& key) const {
   try {
-    return decode(read_file(path_of(key)), key);
+    return decode(file_bytes(path_of(key)).value_or(""), key);
   } catch (const std::exception&) {  // a damaged file is an absent one; it will be written again
     return std::nullopt;
   }

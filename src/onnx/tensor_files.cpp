@@ -9,7 +9,6 @@
 #include <optional>
 
 #include "base/atomic_file.hpp"
-#include "base/copy_bytes.hpp"
 #include "base/fail.hpp"
 #include "base/mapped_file.hpp"
 #include "onnx/tensor_proto.hpp"
@@ -111,8 +110,8 @@ Tensor from_fortran(const Tensor& columns, const std::vector<int64_t>& sizes) {
   for (int64_t i = 0; i < rows.elements(); ++i) {
     int64_t at = 0;
     for (size_t d = sizes.size(); d-- > 0;) at = at * sizes[d] + index[d];
-    copy_bytes(static_cast<char*>(rows.mutable_data()) + static_cast<size_t>(i) * width,
-               static_cast<const char*>(columns.data()) + static_cast<size_t>(at) * width, width);
+    std::memcpy(static_cast<char*>(rows.mutable_data()) + static_cast<size_t>(i) * width,
+                static_cast<const char*>(columns.data()) + static_cast<size_t>(at) * width, width);
     for (size_t d = sizes.size(); d-- > 0 && ++index[d] == sizes[d];) index[d] = 0;
   }
   return rows;

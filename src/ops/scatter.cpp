@@ -3,8 +3,8 @@
 #include "ops/scatter.hpp"
 
 #include <algorithm>
+#include <cstring>
 
-#include "base/copy_bytes.hpp"
 #include "base/fail.hpp"
 #include "expr/domain.hpp"
 #include "ops/checks.hpp"
@@ -42,8 +42,8 @@ class Target {
   }
   void write(int64_t to, int64_t from) {
     if (reduction_ == ScatterReduction::none)
-      copy_bytes(static_cast<char*>(y_.mutable_data()) + static_cast<size_t>(to) * size_,
-                 static_cast<const char*>(updates_.data()) + static_cast<size_t>(from) * size_, size_);
+      std::memcpy(static_cast<char*>(y_.mutable_data()) + static_cast<size_t>(to) * size_,
+                  static_cast<const char*>(updates_.data()) + static_cast<size_t>(from) * size_, size_);
     else if (reals_)
       y_.set_real(to, combined({DType::f64, y_.real(to), 0}, {DType::f64, updates_.real(from), 0}).real);
     else

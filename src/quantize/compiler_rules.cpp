@@ -61,6 +61,7 @@ CompilerRules rules_of(const std::string& compiler) {
                       .activations = codes_of_data(said, compiler),
                       .affine = !said.symmetric,
                       .per_channel = said.per_channel,
+                      .depthwise_scales = said.depthwise_scales,
                       .bias_codes = said.bias == "int32",
                       .integer = said.arithmetic != "float",
                       .int16_pairs = said.arithmetic == "int16_pairs",

@@ -18,7 +18,7 @@ namespace opfuse::quantization {
 namespace {
 
 constexpr int kLeastExponent = -126;  // 2^126, the factor, is finite
-constexpr int kAllBits = 63;          // further to the right than that nothing but the sign is left
+constexpr int kAllBits = 63;          // a shift by more leaves the sign, too, and is undefined
 constexpr int64_t kVector = 16;
 constexpr int kExactBits = 22;  // of a quotient: more than these the largest number has no digits for
 

@@ -42,11 +42,12 @@ bool result_is_quantized(const Node& product) {
   return next && is_a<QuantizeLinear>(*next);
 }
 
-std::optional<Decline> refuse_data(const Node& data, const CompilerRules& rules) {
+std::optional<Decline> refuse_data(const Node& product, const Node& data, const CompilerRules& rules) {
   const DType codes = data.input(0)->type.dtype;
   if (codes != DType::u8 && codes != DType::i8)
     return Decline{"wide_codes", fmt::format("its data are {} codes", name_of(codes)), {}};
-  if (data.input(1)->is_constant() && data.input(1)->constant->elements() != 1)
+  const bool by_channel = data.input(1)->is_constant() && data.input(1)->constant->elements() != 1;
+  if (by_channel && !(rules.depthwise_scales && is_depthwise(product)))
     return Decline{"scale_per_channel", "its data have a scale for each channel", {}};
   if (rules.affine) return std::nullopt;
   if (codes == DType::u8 && rules.activations != DataCodes::by_sign)
@@ -79,7 +80,7 @@ std::optional<Decline> refuse_codes(const Node& product, const CompilerRules& ru
   if (!data) return Decline{"no_pair", "its data have no pair", {}};
   if (!weights) return Decline{"float_weights", "its weights are not codes", {}};
   if (!rules.integer) return Decline{"dequantized", "products are computed in float there", {}};
-  if (auto why = refuse_data(*data, rules)) return why;
+  if (auto why = refuse_data(product, *data, rules)) return why;
   if (!rules.affine && !zero_point_is_0(*weights))
     return Decline{"asymmetric_weights", "its weights have zero points that are not 0", {}};
   if (const Node* bias = product.input(2) ? dequantizer(product.input(2)) : nullptr;

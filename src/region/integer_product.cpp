@@ -28,14 +28,8 @@ bool all_zero(const Tensor& zero_points) {
   return true;
 }
 
-bool all_equal(const Tensor& zero_points) {
-  for (int64_t i = 1; i < zero_points.elements(); ++i)
-    if (zero_points.integer(i) != zero_points.integer(0)) return false;
-  return true;
-}
-
 /// The scales of an operand belong to `axis` of it, and so to output channels.
-bool scales_of(const Node& dequantize, const Tensor& scales, int64_t axis, int64_t outputs) {
+bool are_by_channel(const Node& dequantize, const Tensor& scales, int64_t axis, int64_t outputs) {
   const auto& attrs = dequantize.as<DequantizeLinear>();
   const auto rank = static_cast<int64_t>(dequantize.input(0)->type.shape.rank());
   return attrs.block_size == 0 && scales.elements() == outputs &&
@@ -171,8 +165,8 @@ std::optional<IntegerProduct> integer_product(const Lowering& lowering, const No
   p.axis = axis;
   const Tensor* codes = lowering.constant_of(p.weights);
   const Tensor *sx = lowering.constant_of(data->input(1)), *sw = lowering.constant_of(weights->input(1));
-  const Tensor *zx = lowering.constant_of(data->input(2)), *zw = lowering.constant_of(weights->input(2));
-  if (!codes || !sx || !sw || (data->input(2) && !zx) || (weights->input(2) && !zw))
+  const Tensor* zw = lowering.constant_of(weights->input(2));
+  if (!codes || !sx || !sw || (data->input(2) && !lowering.constant_of(data->input(2))) || (weights->input(2) && !zw))
     decline("float_operand", "the weights, a scale or a zero point is not constant", node);
   const bool bytes = codes->dtype() == DType::i8 || codes->dtype() == DType::u8;
   const std::optional<Tensor> made = bytes ? centred(*codes, zw, axis) : std::nullopt;
@@ -183,12 +177,13 @@ std::optional<IntegerProduct> integer_product(const Lowering& lowering, const No
   if (type != DType::u8 && type != DType::i8) decline("wide_codes", "the data are neither u8 nor i8", node);
   if (type == DType::i8 && offsets) p.offset = kHalfOfCodes;
   const int64_t outputs = codes->sizes()[static_cast<size_t>(axis)];
-  if (sx->elements() != 1 && !(is_depthwise(node) && scales_of(*data, *sx, 1, outputs)))
+  if (sx->elements() != 1 && !(is_depthwise(node) && are_by_channel(*data, *sx, 1, outputs)))
     decline("float_operand", "the data have a scale for each channel, and a sum is of several channels", node);
-  if (zx && !all_equal(*zx)) decline("float_operand", "the data have a zero point for each channel", node);
-  if (sw->elements() != 1 && !scales_of(*weights, *sw, axis, outputs))
+  const std::optional<int64_t> zero = zero_point_of_all(lowering, data->input(2));
+  if (!zero) decline("float_operand", "the data have a zero point for each channel", node);
+  if (sw->elements() != 1 && !are_by_channel(*weights, *sw, axis, outputs))
     decline("float_operand", "the weights' scales do not belong to output channels", node);
-  p.zero = zx ? zx->integer(0) : 0;
+  p.zero = *zero;
   const auto at = [](const Tensor& scale, int64_t c) { return scale.real(scale.elements() == 1 ? 0 : c); };
   std::vector<double> single;  // as exporters round the scale of a bias
   for (int64_t c = 0; c < outputs; ++c) {
@@ -241,12 +236,17 @@ Expr real_of(Lowering& lowering, const IntegerProduct& p, const Expr& sum, const
 
 namespace {
 
-/// The doubles that a constant row was rounded from; null: it is none.
-const std::vector<double>* known_row(Lowering& lowering, const Expr& e) {
-  if (e.op() != ExprOp::read) return nullptr;
+/// The doubles that a constant row was rounded from, and the channel that it is read at.
+struct KnownRow {
+  const std::vector<double>& values;
+  IndexMap channels;
+};
+
+std::optional<KnownRow> known_row(Lowering& lowering, const Expr& e) {
+  if (e.op() != ExprOp::read) return std::nullopt;
   const Read& read = lowering.stage().reads[static_cast<size_t>(e.index())];
   const auto at = read.stage < 0 ? lowering.real_constants().find(read.index) : lowering.real_constants().end();
-  return at == lowering.real_constants().end() ? nullptr : &at->second;
+  return at == lowering.real_constants().end() ? std::nullopt : std::optional(KnownRow{at->second, read.map});
 }
 
 }  // namespace
@@ -258,9 +258,9 @@ Expr affine_of(Lowering& lowering, const Expr& x, const std::vector<double>& mul
   if (x.op() == ExprOp::mul)
     for (size_t side : {1U, 0U}) {
       const Expr& factor = x.args()[side];
-      const std::vector<double>* row = known_row(lowering, factor);
-      if (!factor.is_constant() && !(row && row->size() == factors.size())) continue;
-      for (size_t c = 0; c < factors.size(); ++c) factors[c] *= row ? (*row)[c] : factor.value();
+      const std::optional<KnownRow> row = known_row(lowering, factor);
+      if (!factor.is_constant() && !(row && row->channels == channels)) continue;
+      for (size_t c = 0; c < factors.size(); ++c) factors[c] *= row ? row->values[c] : factor.value();
       rest = x.args()[1 - side];
       break;
     }
@@ -277,6 +277,15 @@ std::optional<Tensor> dequantised_constant(const Lowering& lowering, const Value
     if (operand && !operands.back()) return std::nullopt;
   }
   return DequantizeLinear::reference(node->as<DequantizeLinear>(), operands, Precision::typed).front();
+}
+
+std::optional<int64_t> zero_point_of_all(const Lowering& lowering, const Value* zero_points) {
+  if (!zero_points) return 0;
+  const Tensor* constant = lowering.constant_of(zero_points);
+  if (!constant || is_float(constant->dtype()) || constant->elements() == 0) return std::nullopt;
+  for (int64_t i = 1; i < constant->elements(); ++i)
+    if (constant->integer(i) != constant->integer(0)) return std::nullopt;
+  return constant->integer(0);
 }
 
 Expr factor_of(Lowering& lowering, const Steps& steps) {
@@ -301,10 +310,8 @@ std::optional<Expr> quotient(Lowering& lowering, const std::vector<double>& numb
 /// A constant over steps; nothing: it is none.
 std::optional<Expr> quotient(Lowering& lowering, const Expr& x, const Steps& steps) {
   if (x.is_constant()) return x.value() == 0 ? x : *quotient(lowering, {x.value()}, {}, steps);
-  const std::vector<double>* values = known_row(lowering, x);
-  if (!values) return std::nullopt;
-  const IndexMap map = lowering.stage().reads[static_cast<size_t>(x.index())].map;
-  return quotient(lowering, *values, map, steps);
+  const std::optional<KnownRow> row = known_row(lowering, x);
+  return row ? quotient(lowering, row->values, row->channels, steps) : std::nullopt;
 }
 
 }  // namespace

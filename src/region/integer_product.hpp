@@ -21,7 +21,7 @@ struct IntegerProduct {
   bool plain = true;               ///< the weights are these codes
   int64_t zero = 0;                ///< of the data
   int64_t offset = 0;              ///< added to the codes and to their zero point
-  std::vector<double> scales;      ///< s_x s_w by output channel; s_x too where a depthwise sum reads one channel
+  std::vector<double> scales;      ///< s_x s_w by output channel
   const Tensor* bias = nullptr;    ///< i32 codes of the scale s_x s_w
   std::vector<double> real_bias;   ///< any other constant bias; empty: none
   int64_t axis = 0;                ///< of the weights: the output channels
@@ -46,6 +46,9 @@ Expr affine_of(Lowering& lowering, const Expr& x, const std::vector<double>& mul
 
 /// The constant that a value is, or that DequantizeLinear makes of constants inside the group; none: neither.
 std::optional<Tensor> dequantised_constant(const Lowering& lowering, const Value* value);
+
+/// The zero point of all codes, 0 where none is given; nothing: it is not constant, or channels have their own.
+std::optional<int64_t> zero_point_of_all(const Lowering& lowering, const Value* zero_points);
 
 /// The scales of quantised numbers: one for all, or one by channel.
 struct Steps {

@@ -50,25 +50,15 @@ struct CodeSteps {
   double zero = 0;
 };
 
-/// The zero point of all codes; nothing: it is not constant, or channels have their own.
-std::optional<double> zero_of(const Lowering& lowering, const Value* value) {
-  if (value == nullptr) return 0;
-  const Tensor* constant = lowering.constant_of(value);
-  if (constant == nullptr || is_float(constant->dtype()) || constant->elements() == 0) return std::nullopt;
-  for (int64_t i = 1; i < constant->elements(); ++i)
-    if (constant->integer(i) != constant->integer(0)) return std::nullopt;
-  return static_cast<double>(constant->integer(0));
-}
-
 /// The parameters where they are constant, of the whole tensor or by channel, and behind a sum of codes.
 template <class Attrs>
 std::optional<CodeSteps> steps_of(const Lowering& lowering, const Node& node, const Attrs& attrs, const IndexMap& map) {
   const Tensor* scales = lowering.constant_of(node.input(1));
-  const std::optional<double> zero = zero_of(lowering, node.input(2));
+  const std::optional<int64_t> zero = zero_point_of_all(lowering, node.input(2));
   if (!lowering.requantises() || !scales || !zero || scales->dtype() != DType::f32 || attrs.block_size != 0 ||
       scales->elements() == 0)
     return std::nullopt;
-  CodeSteps steps{.zero = *zero};
+  CodeSteps steps{.zero = static_cast<double>(*zero)};
   for (int64_t c = 0; c < scales->elements(); ++c) {
     const double scale = scales->real(c);
     if (!(scale > 0) || !std::isfinite(scale)) return std::nullopt;

@@ -2,8 +2,8 @@
 #include "routine/routine.hpp"
 
 #include <algorithm>
+#include <cstring>
 
-#include "base/copy_bytes.hpp"
 #include "base/fail.hpp"
 #include "routine/rows.hpp"
 
@@ -68,7 +68,7 @@ Tensor picked(const Tensor& x, std::span<const int64_t> axis, const std::vector<
   if (bytes == 0 || count == 0) return y;
   for (int64_t o = 0; o < in.outer; ++o)
     for (const int64_t place : places) {
-      copy_bytes(to, from + static_cast<size_t>(o * in.along + place) * bytes, bytes);
+      std::memcpy(to, from + static_cast<size_t>(o * in.along + place) * bytes, bytes);
       to += bytes;
     }
   return y;

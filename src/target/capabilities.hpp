@@ -75,6 +75,7 @@ struct QuantizePreferences {
   std::string activations = "int8", weights = "int8";
   bool symmetric = true;            ///< zero points are 0
   bool per_channel = true;          ///< scales of weights
+  bool depthwise_scales = false;    ///< data of depthwise convolutions may have a scale for each channel
   std::string bias = "float";       ///< or "int32": codes of the scale s_x s_w
   std::string arithmetic = "int8";  ///< or "float": it dequantises, and computes products in floating point
   /// Pairs behind convolutions, additions of quantised values and pools of them too: integer operators are made only of

@@ -235,6 +235,7 @@ class Sections {
     check_choice(table, "weights", q.weights, kTypes);
     row.flag("symmetric", q.symmetric);
     row.flag("per_channel", q.per_channel);
+    row.flag("depthwise_scales", q.depthwise_scales);
     row.flag("results", q.results);
     row.flag("equalize_anywhere", q.equalize_anywhere);
     row.real("equalize_gain", q.equalize_gain, 100);
@@ -304,7 +305,7 @@ class Sections {
                                 fmt::join(kinds, ", "), into.source.text),
                     path.extension() == ".so" ? "kernels hold their code: give the archive or the object" : "");
     auto bytes = file_bytes(path);
-    if (!bytes) return wrong_(table.get("source")->source(), fmt::format("there is no file {}", into.path), "");
+    if (!bytes) return wrong_(table.get("source")->source(), fmt::format("cannot open {}", into.path), "");
     into.bytes = *std::move(bytes);
   }
 

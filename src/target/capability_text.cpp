@@ -115,6 +115,7 @@ void put(Lines& out, const QuantizePreferences& q) {
   if (!q.stated) return;
   out.text += fmt::format("\n[quantize]\nactivations = {}\nweights = {}\nsymmetric = {}\nper_channel = {}\n",
                           quoted(q.activations), quoted(q.weights), q.symmetric, q.per_channel);
+  out.text += fmt::format("depthwise_scales = {}\n", q.depthwise_scales);
   out.text += fmt::format("bias = {}\narithmetic = {}\nresults = {}\nequalize_anywhere = {}\n", quoted(q.bias),
                           quoted(q.arithmetic), q.results, q.equalize_anywhere);
   out.real("equalize_gain", q.equalize_gain);

@@ -162,7 +162,7 @@ done:
                 self.assertIn(says, result.err)
         check = lambda words: self.fails(1, "targets", "check", self.write(words)).out
         words = (EXAMPLE / "tile.toml").read_text()
-        self.assertIn("there is no file", check(words))
+        self.assertIn("cannot open", check(words))
         self.assertIn("kernels hold their code", check(words.replace("dense.c", "libdense.so")))
         self.assertIn("lacks symbol", check(words.replace('symbol = "dense_16x16", ', "")))
         self.assertIn("numbers from 1 to 256", check(words.replace("[16, 16]", "[16, 0]")))

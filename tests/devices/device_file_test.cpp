@@ -6,6 +6,7 @@
 #include <cstring>
 #include <fstream>
 
+#include "base/file_bytes.hpp"
 #include "base/temporary_folder.hpp"
 #include "driver/compilation.hpp"
 #include "driver/placement.hpp"
@@ -26,10 +27,7 @@ constexpr const char* kNet = R"(graph (%x: f32[batch,12,33]) {
   %y = softmax(%g) @"soft"
   return %y })";
 
-std::string text_of(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
+std::string text_of(const std::string& path) { return file_bytes(path).value_or(""); }
 
 /// Loads and runs; false where it is refused.
 bool runs(const std::string& bytes, const std::string& path) {

@@ -111,5 +111,23 @@ TEST(ChannelCodes, OfRowsAreNotThoseOfColumns) {
   expect_proven(text);
 }
 
+/// A BatchNorm of columns takes a factor of columns into its own, not one of rows.
+TEST(ChannelCodes, OfRowsStayBesideFactorsOfColumns) {
+  for (int axis : {0, 1}) {
+    const std::string text = fmt::format(R"(graph (%x: i8[14,14]) {{
+      %s = const splat<0.02> : f32[] %z = const splat<3> : i8[] %t = {0} %h = const splat<0> : i8[14] %e = const splat<0.5> : f32[]
+      %c = const rand<1> : i8[14,14] %sw = const splat<0.01> : f32[] %w = dequantize_linear(%c, %sw) %d = dequantize_linear(%x, %s, %z)
+      %v = matmul(%d, %w) %q = quantize_linear(%v, %t, %h) {{axis = {1}}} %f = dequantize_linear(%q, %t, %h) {{axis = {1}}}
+      %g = {2} %m = const rand<4> : f32[14] %r = const splat<2.3> : f32[14] %n = batch_norm(%f, %g, %m, %m, %r)
+      %y = quantize_linear(%n, %e, %z) return %y }})",
+                                         scales(14, 0.3), axis, scales(14, 0.7));
+    const Compilation c = compiled(text);
+    EXPECT_FALSE(precisions(c).at(0).refused);
+    EXPECT_EQ(c.program.launches.size(), 1u);
+    EXPECT_FALSE(divides(c.program));
+    expect_proven(text);
+  }
+}
+
 }  // namespace
 }  // namespace opfuse

@@ -101,12 +101,15 @@ TEST(Codes, BatchNormOfQuantisedConstantsIsOneFactorPerChannel) {
                                          pair ? "%e" : "%v");
     const Compilation c = compiled(text);
     EXPECT_EQ(c.program.launches.size(), 2u);
+    int multiplied = 0;
     for (const Launch& launch : c.program.launches)
       for (const StageOutput& output : launch.region.stages.back().outputs)
         if (!launch.region.stages.back().reductions.empty())
           output.value.visit([&](const Expr& e) {
             EXPECT_FALSE(e.op() == ExprOp::div || e.op() == ExprOp::sqrt) << print(launch.region);
+            multiplied += e.op() == ExprOp::mul;
           });
+    EXPECT_EQ(multiplied, pair ? 2 : 1);
     for (const auto& g : ProofCase(text).compare()) EXPECT_TRUE(g.ok) << g.name << " " << pair;
   }
 }

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/file_bytes.hpp"
 #include "driver/pipeline.hpp"
 #include "fusion/plan.hpp"
 #include "interp/interpreter.hpp"
@@ -22,10 +23,7 @@ namespace {
 
 const std::string kFolder = std::string(OPFUSE_TEST_DIR) + "/data/golden/";
 
-std::string contents(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
+std::string contents(const std::string& path) { return file_bytes(path).value_or(""); }
 
 Graph golden_graph() { return parse_graph(contents(kFolder + "small.fir"), ops()); }
 

@@ -6,6 +6,7 @@
 
 #include <fstream>
 
+#include "base/file_bytes.hpp"
 #include "driver/compilation.hpp"
 #include "link/generators.hpp"
 #include "opfuse/error.hpp"
@@ -82,8 +83,7 @@ Compilation measured(const std::string& file) {
 
 /// The same file with other medians.
 void set_median(const std::string& file, const std::string& form, const char* median) {
-  std::ifstream in(file);
-  std::string text{std::istreambuf_iterator<char>(in), {}};
+  std::string text = file_bytes(file).value_or("");
   const size_t row = text.find("\"form\":\"" + form + "\"");
   ASSERT_NE(row, std::string::npos) << text;
   const size_t begin = text.find("\"median_us\":", row) + 12, end = text.find(',', begin);

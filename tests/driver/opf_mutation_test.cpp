@@ -10,6 +10,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "base/file_bytes.hpp"
 #include "ir/graph.hpp"
 #include "opfuse/opfuse.hpp"
 #include "ops/registry.hpp"
@@ -64,10 +65,7 @@ class OpfMutation : public testing::Test {
   std::string path() const { return (folder / "m.opf").string(); }
   void write(const std::string& bytes) const { std::ofstream(path(), std::ios::binary) << bytes; }
 
-  std::string contents() const {
-    std::ifstream in(path(), std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), {}};
-  }
+  std::string contents() const { return file_bytes(path()).value_or(""); }
 
   /// Loads and runs it with arrays of the shapes it asks for; the name of the error, "ran" without one.
   std::string outcome(int64_t n) const {

@@ -78,6 +78,24 @@ TEST(Int8Support, PairsOfWeightsThatSixteenBitsDoNotHoldAreNamed) {
   }
 }
 
+TEST(Int8Support, OfChannelsWithTheirOwnScalesDepthwiseProductsAlone) {
+  for (const auto& [weights, attributes, expected] :
+       {std::tuple{"[4,1,1,1]", "{group = 4}",
+                   "MODULE ConvBN@a: int8 in cpu, openvino; f32 in tensorrt [scale_per_channel"},
+        std::tuple{"[4,4,1,1]", "", "MODULE ConvBN@a: f32 in cpu, openvino, tensorrt [scale_per_channel"}}) {
+    const Graph graph = parse_graph(fmt::format(R"(graph (%x: f32[1,4,8,8]) {{
+      %s = const dense<0.01,0.02,0.03,0.05> : f32[4] %z = const splat<0> : i8[4] %k = const rand<1> : i8{}
+      %sw = const splat<0.01> : f32[] %v = dequantize_linear(%k, %sw)
+      %q = quantize_linear(%x, %s, %z) %d = dequantize_linear(%q, %s, %z) %a = conv(%d, %v) {} @"a"(Conv@17) return %a }})",
+                                                weights, attributes),
+                                    ops());
+    const auto modules = int8_support(graph, make_plan(graph, {.rules = false}),
+                                      {rules_of("cpu"), rules_of("openvino"), rules_of("tensorrt")});
+    ASSERT_EQ(modules.size(), 1u);
+    EXPECT_THAT(text_of(modules[0]), testing::HasSubstr(expected));
+  }
+}
+
 TEST(Int8Support, AProductWithoutAPairIsFloatEverywhere) {
   const Graph graph = parse_graph(R"(graph (%x: f32[1,4,8,8]) {
     %s = const splat<0.02> : f32[] %z = const splat<0> : u8[] %w = const rand<1> : f32[4,4,1,1]

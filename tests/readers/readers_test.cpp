@@ -6,8 +6,8 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <fstream>
 
+#include "base/file_bytes.hpp"
 #include "onnx/mutate.hpp"
 #include "opfuse/error.hpp"
 #include "testing/own_process.hpp"
@@ -60,8 +60,7 @@ TEST_P(Readers, ReadOrRefuseWhatOnceFailed) {
   const std::filesystem::path folder = std::string(OPFUSE_TEST_DIR) + "/readers/corpus/" + GetParam().name;
   if (!std::filesystem::exists(folder)) return;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    std::ifstream in(entry.path(), std::ios::binary);
-    const std::string bytes{std::istreambuf_iterator<char>(in), {}};
+    const std::string bytes = file_bytes(entry.path()).value_or("");
     const test::Ended ended = test::in_own_process([&] { return problem_of(GetParam(), bytes); }, 20);
     EXPECT_TRUE(ended.complete()) << entry.path() << ": signal " << ended.signal;
     EXPECT_EQ(ended.text, "") << entry.path();

@@ -1,7 +1,7 @@
 // Small valid files of every format that is read: what damage starts from. Making them takes the whole library.
 #include <filesystem>
-#include <fstream>
 
+#include "base/file_bytes.hpp"
 #include "base/temporary_folder.hpp"
 #include "fusion/plan.hpp"
 #include "onnx/tensor_files.hpp"
@@ -15,10 +15,7 @@ namespace {
 
 using Files = std::vector<std::string>;
 
-std::string contents(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
+std::string contents(const std::string& path) { return file_bytes(path).value_or(""); }
 
 Graph small_graph() {
   return parse_graph(R"(graph (%x: f32[n,4,6,6], %i: i64[3]) {

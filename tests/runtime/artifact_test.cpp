@@ -10,6 +10,7 @@
 #include <fstream>
 #include <functional>
 
+#include "base/file_bytes.hpp"
 #include "opfuse/runtime.hpp"
 #include "testing/opf_file.hpp"
 
@@ -48,10 +49,7 @@ class ArtifactFile : public testing::Test {
   std::string path =
       (std::filesystem::temp_directory_path() / ("opfuse_artifact_" + std::to_string(getpid()))).string();
   void TearDown() override { std::remove(path.c_str()); }
-  std::string read() {
-    std::ifstream in(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), {}};
-  }
+  std::string read() { return file_bytes(path).value_or(""); }
   void write(const std::string& bytes) { std::ofstream(path, std::ios::binary) << bytes; }
   std::string code_of_load() {
     try {

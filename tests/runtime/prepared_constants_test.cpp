@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/file_bytes.hpp"
 #include "opfuse/runtime.hpp"
 #include "tensor/paired_codes.hpp"
 #include "testing/opf_file.hpp"
@@ -77,10 +78,7 @@ class PreparedConstants : public testing::Test {
       (std::filesystem::temp_directory_path() / ("opfuse_prepared_" + std::to_string(getpid()))).string();
   void TearDown() override { std::remove(path.c_str()); }
 
-  OpfFile file() const {
-    std::ifstream in(path, std::ios::binary);
-    return OpfFile(std::string{std::istreambuf_iterator<char>(in), {}});
-  }
+  OpfFile file() const { return OpfFile(file_bytes(path).value_or("")); }
   void write(const OpfFile& file) const { std::ofstream(path, std::ios::binary) << file.bytes(); }
   void expect_same(const Constants& constants) const {
     const Artifact loaded = load_artifact(path);

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <string>
 
+#include "base/file_bytes.hpp"
 #include "base/temporary_folder.hpp"
 
 namespace opfuse::test {
@@ -15,10 +16,7 @@ class TemporaryFolder : public opfuse::TemporaryFolder {
     std::ofstream(path(file), std::ios::binary) << bytes;
     return path(file);
   }
-  std::string read(const std::string& file) const {
-    std::ifstream in(path(file), std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), {}};
-  }
+  std::string read(const std::string& file) const { return file_bytes(path(file)).value_or(""); }
   size_t file_count() const {
     return static_cast<size_t>(std::distance(std::filesystem::directory_iterator(path(".")), {}));
   }

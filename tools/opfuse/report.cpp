@@ -9,12 +9,11 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "base/atomic_file.hpp"
 #include "base/fail.hpp"
+#include "base/file_bytes.hpp"
 #include "base/read_files.hpp"
 #include "opfuse/opfuse.hpp"
 #include "talk.hpp"
@@ -82,13 +81,10 @@ std::string read_text_file(const std::string& path) {
   std::error_code error;
   if (std::filesystem::is_directory(path, error))
     throw fail(E::bad_file, "'{}' is a folder, not a file", path).file(path);
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw fail(E::file_not_found, "cannot read '{}': {}", path, std::strerror(errno)).file(path);
-  std::stringstream text;
-  text << file.rdbuf();  // which fails for an empty file, too
-  if (file.bad()) throw fail(E::bad_file, "cannot read '{}'", path).file(path);
+  auto text = file_bytes(path);
+  if (!text) throw fail(E::file_not_found, "cannot read '{}': {}", path, std::strerror(errno)).file(path);
   remember_read_file(path);
-  return text.str();
+  return *std::move(text);
 }
 
 void write_text_file(const std::string& path, const std::string& text) {
