@@ -7,7 +7,8 @@
 // A group of each pair is the best of those that its first group has, by predicted time. What a pair must hold: it
 // lowers and is generated; at most one contraction or window; no value between two groups that a cycle would close;
 // predicted faster than apart, with values of four dimensions dense and, where the graph has convolutions, in blocks
-// too. Movements next to attention stay for absorb_movements, Q/DQ points stay on their tensors.
+// too. Movements next to attention stay for absorb_movements, Q/DQ points stay on their tensors, unless both are in the
+// pair.
 #include "fusion/neighbours.hpp"
 
 #include <fmt/format.h>
@@ -18,6 +19,7 @@
 #include "base/fail.hpp"
 #include "fusion/node_kind.hpp"
 #include "fusion/reasons.hpp"
+#include "fusion/rounding_pair.hpp"
 #include "ir/outline.hpp"
 #include "match/attention.hpp"
 #include "match/matcher.hpp"
@@ -429,6 +431,9 @@ std::optional<Decline> Neighbours::unfit_kinds(const Pair& pair) const {
   if (!pair.siblings && pair.value->uses.size() > planner_.limit(&Limits::priced_operands))
     return Decline{
         "many_readers", fmt::format("\"{}\" has {} readers", value_name(*pair.value), pair.value->uses.size()), {}};
+  const auto together = [&](const Node* n) {
+    return contains(pair.first, n) || contains(pair.between, n) || contains(pair.second, n);
+  };
   for (const Nodes* nodes : {&pair.first, &pair.between, &pair.second})
     for (const Node* n : *nodes) {
       const OpKind kind = kind_of(*n);
@@ -438,7 +443,7 @@ std::optional<Decline> Neighbours::unfit_kinds(const Pair& pair) const {
         return Decline{"dynamic_operand", fmt::format("{} computes where its elements are", describe(*n)), {}};
       if (kind == OpKind::shape || kind == OpKind::opaque || kind == OpKind::composite)
         return Decline{"consumer_kind", fmt::format("{} is {}", describe(*n), name_of(kind)), {}};
-      if (is_quantised(*n))
+      if (is_quantised(*n) && !rounds_within(*n, together))
         return Decline{"quantised", fmt::format("{} stays where codes begin or end", describe(*n)), {}};
       if (kept_.contains(n) || takers_.contains(n))
         return Decline{

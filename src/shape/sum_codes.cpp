@@ -78,9 +78,10 @@ bool same_constant(const Value* a, const Value* b) {
   return a->is_constant() && b->is_constant() && a->constant->same_bits(*b->constant);
 }
 
-/// A result of the group is made by a DequantizeLinear in it; scales by channel are constants in front of the group.
+/// A result of the group is made by a DequantizeLinear in it, at its end; scales by channel are constants in front of
+/// the group.
 bool dequantises_inside(const Node& group, const Value* result) {
-  if (!result->producer || !is_a<DequantizeLinear>(*result->producer)) return false;
+  if (!result->uses.empty() || !result->producer || !is_a<DequantizeLinear>(*result->producer)) return false;
   const Value* scale = result->producer->input(1);
   const Value* outer = outside_of(group, scale);
   return (outer ? outer : scale)->is_constant();

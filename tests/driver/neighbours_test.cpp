@@ -45,10 +45,21 @@ TEST_P(Launches, AreAsManyAndCompute) {
 
 const std::string kRows = "graph (%x: f32[64,256]) {\n %k = const dense<-1> : i64[1]\n";
 
+const std::string kTurnedPair =
+    "%s = const splat<0.05> : f32[]\n %o = const dense<0> : i8[]\n %t = transpose(%x) {perm=[0,1,3,2]}\n"
+    "%q = quantize_linear(%t, %s, %o)\n %d = dequantize_linear(%q, %s, %o)\n";
+
 std::vector<Case> cases() {
   return {
       // movements grow into readers and writers
       {"transpose", image("%a = relu(%x)\n %t = transpose(%a) {perm=[0,1,3,2]}\n %y = add(%t, %z)"), 1},
+      {"transpose_and_a_pair_that_rounds", image(kTurnedPair + "%y = mul(%d, %z)"), 1},
+      {"transpose_and_a_pair_in_front_of_a_sum_of_codes",  // codes are stored for the product
+       image(kTurnedPair + "%v = const rand<2> : f32[16,16,3,3]\n %k = quantize_linear(%v, %s, %o)\n"
+                           "%u = dequantize_linear(%k, %s, %o)\n %y = conv(%d, %u) {pads=[1,1,1,1]}"),
+       3},
+      {"transpose_and_a_pair_whose_codes_are_read",
+       image(kTurnedPair + "%y = mul(%d, %z)\n %e = cast(%q) {to = i32}", "%y, %e"), 4},
       {"reshape_between",
        "graph (%x: f32[1,16,32,32], %z: f32[16,1024]) { %a = relu(%x) %s = const dense<16,1024> : i64[2]\n"
        "%b = reshape(%a, %s) %y = mul(%b, %z) return %y }",
