@@ -29,18 +29,32 @@ std::optional<std::string> bad_stage(const Stage& stage) {
   return bad_expression(values);
 }
 
-/// Under the layouts that programs can always have: constants as they are wished, the rest dense.
-bool has_candidate(const Region& region, const TargetInfo& target) {
-  const LayoutWish wish = wish_layouts(region, target);
-  if (wish.any) return true;
+/// Programs lay images of these types as their kernel wishes (program/assign_layouts.cpp).
+bool lies_as_wished(const Param& param) {
+  const Shape& shape = param.type.shape;
+  return param.type.dtype == DType::bf16 && shape.rank() == 4 && shape[1].is_constant() && shape[1].value() > 1;
+}
+
+/// Under the layouts that programs can always have: constants as they are wished, and of the rest those that `granted`
+/// says; others dense.
+bool has_candidate(const Region& region, const LayoutWish& wish, bool (*granted)(const Param&),
+                   const TargetInfo& target) {
   std::vector<ParamLayout> layouts;
   for (size_t p = 0; p < region.params.size(); ++p) {
     const Param& param = region.params[p];
     Layout layout = Layout::dense(param.type.shape.rank());
-    if (param.role == ParamRole::constant && wish.params[p]) layout = *wish.params[p];
+    if (wish.params[p] && (param.role == ParamRole::constant || granted(param))) layout = *wish.params[p];
     layouts.push_back({layout, dense_strides(layout, param.type.shape)});
   }
   return !candidates(region, layouts, target, 1).empty();
+}
+
+bool has_candidate(const Region& region, const TargetInfo& target) {
+  const LayoutWish wish = wish_layouts(region, target);
+  return wish.any ||
+         has_candidate(
+             region, wish, [](const Param&) { return false; }, target) ||
+         has_candidate(region, wish, lies_as_wished, target);
 }
 
 }  // namespace

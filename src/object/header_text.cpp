@@ -117,6 +117,7 @@ constexpr FeatureCheck kChecks[] = {
     {"avx512bw", "__builtin_cpu_supports(\"avx512bw\")"},
     {"avx512dq", "__builtin_cpu_supports(\"avx512dq\")"},
     {"avx512vnni", "@NAME@_cpuid7(0, 2, 11)"},
+    {"avx512vbmi", "@NAME@_cpuid7(0, 2, 1)"},
     {"avx512bf16", "@NAME@_cpuid7(1, 0, 5)"},
     {"avx512fp16", "@NAME@_cpuid7(0, 3, 23)"},
     {"avxvnni", "@NAME@_cpuid7(1, 0, 4)"},

@@ -100,16 +100,29 @@ bool ProgramBuilder::wants_copy(const Launch& launch, size_t i, const Layout& wi
   return options_.copy_of_input_pays(launch.region, i, layouts);
 }
 
-int ProgramBuilder::input_copy(int input, const Layout& layout, const Node& node) {
-  const auto [at, fresh] = input_copies_.emplace(std::pair(input, layout.text()), -1);
+std::vector<size_t> ProgramBuilder::without_kernel(const Launch& launch,
+                                                   const std::vector<std::optional<Layout>>& wishes) const {
+  std::vector<size_t> elsewhere;
+  std::vector<Layout> layouts;
+  for (size_t i = 0; i < launch.buffers.size(); ++i) {
+    const Buffer& b = program_.buffers[static_cast<size_t>(launch.buffers[i])];
+    layouts.push_back(b.layout);
+    const bool operand = launch.region.params[i].role == ParamRole::input && b.type.dtype == DType::bf16;
+    if (operand && wishes[i] && !(b.layout == *wishes[i])) elsewhere.push_back(i);
+  }
+  return elsewhere.empty() || has_kernel(launch.region, layouts) ? std::vector<size_t>{} : elsewhere;
+}
+
+int ProgramBuilder::copy_in_blocks(int from, const Layout& layout, const Node& node, const char* reason) {
+  const auto [at, fresh] = copies_in_blocks_.emplace(std::tuple(from, layout.text(), in_body_ ? entered_ : -1), -1);
   if (!fresh) return at->second;
-  const std::string name = fmt::format("{}[blocks]", buffer(input).name);
-  const int copy = add_buffer(BufferKind::intermediate, name, buffer(input).type);
+  const std::string name = fmt::format("{}[blocks]", buffer(from).name);
+  const int copy = add_buffer(BufferKind::intermediate, name, buffer(from).type);
   buffer(copy).layout = layout;
-  launch_copy(input, copy, node, fmt::format("{}.input", launch_name(node)));
-  program_.notes.push_back(
-      fmt::format("input \"{}\" is copied into blocks of channels: {} is predicted faster with the copy",
-                  buffer(input).name, launch_name(node)));
+  launch_copy(from, copy, node, fmt::format("{}.input", launch_name(node)));
+  program_.notes.push_back(fmt::format("{}\"{}\" is copied into blocks of channels: {} {}",
+                                       buffer(from).kind == BufferKind::input ? "input " : "", buffer(from).name,
+                                       launch_name(node), reason));
   return at->second = copy;
 }
 

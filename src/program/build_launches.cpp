@@ -27,7 +27,9 @@ void ProgramBuilder::launch(const Node& node, const LoweredGroup& group,
   }
   for (size_t i = 0; i < added.buffers.size(); ++i)
     if (wishes[i] && wants_copy(added, i, *wishes[i]))
-      added.buffers[i] = input_copy(added.buffers[i], *wishes[i], node);
+      added.buffers[i] = copy_in_blocks(added.buffers[i], *wishes[i], node, "is predicted faster with the copy");
+  for (const size_t i : without_kernel(added, wishes))
+    added.buffers[i] = copy_in_blocks(added.buffers[i], *wishes[i], node, "has no kernel for it as it lies");
   program_.launches.push_back(std::move(added));
 }
 

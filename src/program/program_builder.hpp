@@ -37,8 +37,9 @@ class ProgramBuilder {
   int entered_ = 0;                                 ///< the first launch of the body that is being emitted
   std::set<int> moving_;                            ///< boxes of its first part
   bool in_body_ = false;
-  Levels levels_;                                            ///< of the launches so far
-  std::map<std::pair<int, std::string>, int> input_copies_;  ///< by buffer and layout
+  Levels levels_;  ///< of the launches so far
+  /// By buffer, layout, and the body of a loop that makes the copy.
+  std::map<std::tuple<int, std::string, int>, int> copies_in_blocks_;
 
   Buffer& buffer(int index) { return program_.buffers[static_cast<size_t>(index)]; }
   bool has_kernel(const Region& region, const std::vector<Layout>& layouts) const;
@@ -66,7 +67,10 @@ class ProgramBuilder {
               const std::string& name);
   /// The caller's arrays are dense; where a kernel has a faster algorithm on another layout, the input is copied once.
   bool wants_copy(const Launch& launch, size_t i, const Layout& wished);
-  int input_copy(int input, const Layout& layout, const Node& node);
+  int copy_in_blocks(int from, const Layout& layout, const Node& node, const char* reason);
+  /// bf16 operands that lie otherwise than as wished, where the launch has no kernel as all lie: a convolution and a
+  /// window take no dense bf16, and something else may keep the value dense.
+  std::vector<size_t> without_kernel(const Launch& launch, const std::vector<std::optional<Layout>>& wishes) const;
   void launch_all(const Node& node, const std::vector<LoweredGroup>& groups) {
     launch_all(node, groups, wishes_of(groups, node.pattern));
   }

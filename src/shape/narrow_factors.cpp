@@ -17,6 +17,7 @@
 #include "fusion/precision.hpp"
 #include "ir/body.hpp"
 #include "match/movement.hpp"
+#include "ops/conv.hpp"
 #include "ops/is_a.hpp"
 #include "ops/pool.hpp"
 #include "ops/registry.hpp"
@@ -50,14 +51,17 @@ Node* behind(const Graph& graph, const Value* value) {
   return at < nodes.size() ? nodes[at] : nullptr;
 }
 
-/// The plan's word for the group, or for a node of the model that its product was made from; null: f32.
+/// The plan's word for the group, or for a node of the model that its product was made from; null: f32. Of groups that
+/// were joined the first one's product is asked for, by the label it had where its node has no name.
 const Precision* wanted_by(const Node& group, const Node& product, const ShapeContext& context) {
   const auto asked = [&](const Precision& precision, const std::string& name) {
     const auto at = context.precisions.find(name);
     return at != context.precisions.end() && at->second == precision.word;
   };
+  const std::string first = group.label.substr(0, group.label.find('+'));
   for (const Precision& precision : kNarrow)
     if (asked(precision, group.label) || (&product == &group && asked(precision, product.name())) ||
+        (product.sources.empty() && asked(precision, first)) ||
         std::any_of(product.sources.begin(), product.sources.end(),
                     [&](const Source& s) { return asked(precision, s.name); }))
       return &precision;
@@ -68,6 +72,15 @@ void products_in(const Node& node, std::vector<const Node*>& found) {
   if (is_product(node)) found.push_back(&node);
   if (!node.body || !stands_for_body(node)) return;  // bodies that run for parts are graphs of their own
   for (const Node* inner : node.body->nodes()) products_in(*inner, found);
+}
+
+/// Products whose factors may be narrow: of a chain the convolution in front, since the window behind it multiplies
+/// what the kernel has computed.
+std::vector<const Node*> products_of(const Node& group) {
+  std::vector<const Node*> products;
+  products_in(group, products);
+  if (products.size() == 2 && is_a<Conv>(*products[1]) && is_depthwise(*products[1])) products.pop_back();
+  return products;
 }
 
 /// Operands of a group that are the factors of its product.
@@ -84,8 +97,7 @@ std::optional<size_t> operand_of(const Node& group, const Node& product, size_t 
 }
 
 std::variant<Factors, Decline> factors_of(const Node& group) {
-  std::vector<const Node*> products;
-  products_in(group, products);
+  const std::vector<const Node*> products = products_of(group);
   const auto no = [](const char* code, const char* why) { return Decline{code, why, {}}; };
   if (products.size() != 1) return no("several_products", "its kernel computes several products");
   const Node& product = *products.front();
@@ -231,16 +243,32 @@ LossyBias lossy_bias(const Node& group, const Node& product, DType type) {
   return bias;
 }
 
+const Precision* wanted_of(const Node& group, const std::vector<const Node*>& products, const ShapeContext& context) {
+  for (const Node* product : products)
+    if (const Precision* wanted = wanted_by(group, *product, context)) return wanted;
+  return nullptr;
+}
+
+/// Of a chain the plan says it of the depthwise convolution alone.
+ShapeVerdict depthwise_beside(const Node& group, const Precision& wanted) {
+  ShapeVerdict verdict{.pass = kPass, .subject = std::string(wanted.word), .nodes = {label_of(group)}};
+  for (const Source& source : group.sources) verdict.sources.push_back(source.name);
+  verdict.refused = Decline{"no_kernel", "the depthwise one of its convolutions has no factors of that type", {}};
+  return verdict;
+}
+
 bool run(Graph& graph, const ShapeContext& context, std::vector<ShapeVerdict>& verdicts) {
   if (context.precisions.empty()) return false;
   Narrowed narrowed(graph);
   std::vector<ShapeVerdict> told;
   for (Node* node : std::vector<Node*>(graph.nodes())) {
-    std::vector<const Node*> products;
-    products_in(*node, products);
-    const Precision* wanted = nullptr;
-    for (const Node* product : products)
-      if (!wanted) wanted = wanted_by(*node, *product, context);
+    const std::vector<const Node*> products = products_of(*node);
+    const Precision* wanted = wanted_of(*node, products, context);
+    if (!wanted) {
+      std::vector<const Node*> all;
+      products_in(*node, all);
+      if (const Precision* beside = wanted_of(*node, all, context)) told.push_back(depthwise_beside(*node, *beside));
+    }
     if (!wanted || (wanted->type == DType::f16 && !context.multiplies_f16)) continue;  // narrow_weights.cpp
     ShapeVerdict& verdict = told.emplace_back(
         ShapeVerdict{.pass = kPass, .subject = std::string(wanted->word), .nodes = {label_of(*node)}});

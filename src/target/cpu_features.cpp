@@ -44,6 +44,7 @@ const std::vector<CpuFeature>& cpu_features() {
       {"fma", [] { return static_cast<bool>(__builtin_cpu_supports("fma")); }},
       {"sse2", [] { return static_cast<bool>(__builtin_cpu_supports("sse2")); }},
       {"avx512vnni", [] { return has_avx512() && bit(leaf7(0).ecx, 11); }, "x86-64-v4"},
+      {"avx512vbmi", [] { return has_avx512() && bit(leaf7(0).ecx, 1); }, "x86-64-v4"},
       {"avx512bf16", [] { return has_avx512() && bit(leaf7(1).eax, 5); }, "x86-64-v4"},
       {"avx512fp16", [] { return has_avx512() && bit(leaf7(0).edx, 23); }},
       {"amx-tile", [] { return has_matrices(24); }, "x86-64-v4"},

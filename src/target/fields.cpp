@@ -79,6 +79,8 @@ const TargetField kFields[] = {
     {"kernels", "ragged_blocks", OPFUSE_IN(kernels.ragged_blocks), 1, 100, kCpu, true},
     {"kernels", "overlap_few", OPFUSE_IN(kernels.overlap_few), 0, 1e6, kCpu, true},
     {"kernels", "overlap_many", OPFUSE_IN(kernels.overlap_many), 0, 1e6, kCpu, true},
+    {"kernels", "rounded_vector", OPFUSE_IN(kernels.rounded_vector), 0, 1e6, kCpu, true},
+    {"kernels", "looks_ahead", OPFUSE_IN(kernels.looks_ahead), 1, 1e9, kCpu, true},
     {"kernels", "attention_step", OPFUSE_IN(kernels.attention_step), 0, 1e6, kCpu, true},
     {"kernels", "winograd_launch", OPFUSE_IN(kernels.winograd_launch), 0, 1e9, kCpu, true},
     {"kernels", "without_tiles", OPFUSE_IN(kernels.without_tiles), 1, 1e6, kCpu, true},

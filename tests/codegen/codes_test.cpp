@@ -84,6 +84,10 @@ const std::vector<Case> kCases = {
     codes("gelu", {.conv = conv(20, 36, 6, 3, 1), .unit = 512, .chain = true}),
     codes("gelu_depthwise", {.conv = conv(40, 40, 9, 3, 1, 1, 1, 40), .zero = 128, .unit = 256, .chain = true}),
     codes("gelu_of_matrices", {.conv = conv(64, 40, 5, 1), .zero = 9, .unit = 2048, .chain = true}),
+    codes("half_a_vector", {.conv = conv(32, 24, 9, 1), .unit = 512}),
+    codes("half_a_vector_padded", {.conv = conv(20, 24, 9, 3, 1), .padding = 5, .unit = 512}),
+    codes("half_a_vector_of_signs", {.conv = conv(36, 40, 7, 3, 1), .padding = -5, .unit = 512, .with_signs = true}),
+    codes("half_a_vector_residual", {.conv = with_residual(conv(32, 72, 5, 1), "2"), .unit = 512}),
     codes("middle_pair", {.conv = with_residual(conv(32, 64, 5, 1)), .unit = 512, .middle = true}),
 };
 
@@ -139,6 +143,50 @@ TEST(CodesAssembly, ProductsAreAloneInTheirLoops) {
       expect_clean_products(spec_of(codes(title, {.conv = c, .unit = 512}), target), target, "vpdpbusd|vpmaddwd|tdpb");
     }
   }
+}
+
+std::string assembly_of(const Codes& codes_of, const TargetInfo& target) {
+  CodegenOptions options;
+  options.emit_assembly = true;
+  return generate({spec_of(codes("", codes_of), target)}, target, options).kernels[0].assembly;
+}
+
+TEST(CodesAssembly, SumsBeginWithTheBias) {
+  const TargetInfo target = parse_target("cpu:avx512-vnni");
+  const Codes pointwise{.conv = conv(16, 96, 56, 1), .unit = 512};
+  const Codes depthwise{.conv = conv(64, 64, 28, 3, 1, 1, 1, 64), .unit = 512};
+  for (const Codes& v : {pointwise, depthwise}) EXPECT_EQ(assembly_of(v, target).find("vpaddd"), std::string::npos);
+}
+
+TEST(CodesAssembly, DepthwiseWordsAreTurnedByOneShuffleOfBytes) {
+  TargetInfo target = parse_target("cpu:avx512-vnni");
+  const Codes depthwise{.conv = conv(64, 64, 28, 3, 1, 1, 1, 64), .unit = 512};
+  EXPECT_EQ(assembly_of(depthwise, target).find("vpermb"), std::string::npos);
+  target.features.emplace_back("avx512vbmi");
+  const std::string text = assembly_of(depthwise, target);
+  EXPECT_NE(text.find("vpermb"), std::string::npos);
+  EXPECT_EQ(text.find("vpshufb"), std::string::npos);
+}
+
+TEST(CodesSchedule, TwoPixelsShareTheLastVector) {
+  const auto half = [](const char* target, int channels) {
+    return spec_of(codes("", {.conv = conv(32, channels, 14, 1), .unit = 512}), parse_target(target))
+        .schedule.get("half", 0);
+  };
+  EXPECT_EQ(half("cpu:avx512-vnni", 24), 1);
+  EXPECT_EQ(half("cpu:avx512-vnni", 32), 0);
+  EXPECT_EQ(half("cpu:avx512", 24), 0) << "a product is several instructions";
+}
+
+/// While the results of a tile are rounded, a core multiplies for the next one, if it sees that far.
+TEST(CodesSchedule, ShortSumsHaveSmallTiles) {
+  const auto sums = [](int channels) {
+    const Schedule s =
+        spec_of(codes("", {.conv = conv(channels, 96, 56, 1), .unit = 512}), parse_target("cpu:avx512-vnni")).schedule;
+    return s.get("nv", 1) * s.get("tile_w", 1);
+  };
+  EXPECT_LE(sums(16), 18);
+  EXPECT_GE(sums(512), 24);
 }
 
 class CodesTest : public testing::TestWithParam<std::tuple<Case, TargetInfo>> {};

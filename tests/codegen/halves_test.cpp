@@ -3,6 +3,7 @@
 #include <limits>
 #include <random>
 
+#include "codegen/chain_regions.hpp"
 #include "codegen/hot_loops.hpp"
 #include "codegen/regions.hpp"
 #include "codegen/run_kernel.hpp"
@@ -112,6 +113,24 @@ Conv residual(Conv v, const std::string& n) {
   return v;
 }
 
+Pair behind_a_stem() {
+  Pair p = sized(3, 31, 29, 24);
+  p.first.kh = p.first.kw = 3, p.first.stride = 2, p.first.pad = 1;
+  return p;
+}
+
+/// A depthwise convolution of f32 whose result is stored in bf16.
+std::string stored_in_halves(std::string region) {
+  const auto replace = [&](const std::string& from, const std::string& to) {
+    region.replace(region.rfind(from), from.size(), to);
+  };
+  replace("param output f32", "param output bf16");
+  const size_t out = region.find("  output param"), begin = region.find(" = ", out) + 3,
+               last = region.find('\n', begin);
+  region.replace(begin, last - begin, "cast<bf16>(" + region.substr(begin, last - begin) + ")");
+  return region.replace(region.find("f32[", out), 3, "bf16");
+}
+
 std::vector<Case> cases() {
   std::vector<Case> all;
   for (const bool whole : {true, false}) {
@@ -139,6 +158,21 @@ std::vector<Case> cases() {
   all.push_back(halves("stored_rows_odd", gemm_region("21", 77, 64), false, true));
   all.push_back(halves("stored_one_row", gemm_region("1", 96, 64), false, true));
   all.push_back(rounded());
+  return all;
+}
+
+/// What matrices take otherwise, or not at all.
+std::vector<Case> cases_without_matrices() {
+  std::vector<Case> all;
+  for (const bool whole : {true, false}) {
+    all.push_back(halves("half_a_vector", conv_region(conv(32, 24, 9, 1)), whole));
+    all.push_back(halves("half_a_vector_padded", conv_region(conv(20, 40, 7, 3, 1)), whole));
+    all.push_back(halves("colours", conv_region(conv(3, 32, 11, 3, 1, 2)), whole));
+    all.push_back(halves("two_channels", conv_region(conv(2, 16, 9, 3, 1)), whole));
+    all.push_back(halves("chain", chain_region(sized(16, 14, 13, 24)), whole));
+    all.push_back(halves("chain_of_bands", chain_region(sized(24, 56, 56, 96, {.stride = 2})), whole));
+    all.push_back(halves("chain_of_colours", chain_region(behind_a_stem()), whole));
+  }
   return all;
 }
 
@@ -242,6 +276,38 @@ TEST(HalvesAssembly, ResultsAreRoundedByInstruction) {
   }
 }
 
+TEST(HalvesAssembly, DepthwiseSumsAreRoundedByInstruction) {
+  CodegenOptions options;
+  options.emit_assembly = true;
+  const std::string region = stored_in_halves(conv_region(conv(64, 64, 14, 3, 1, 1, 1, 64)));
+  for (const bool has : {true, false}) {
+    const TargetInfo target = parse_target(has ? "cpu:avx512-bf16" : "cpu:avx512");
+    const std::string text = generate({spec_of(wished("", region), target)}, target, options).kernels[0].assembly;
+    EXPECT_EQ(text.find("vcvtneps2bf16") != std::string::npos, has) << text;
+  }
+}
+
+TEST(HalvesSchedule, TwoPixelsShareTheLastVector) {
+  const TargetInfo target = parse_target("cpu:avx512-bf16");
+  const auto half = [&](int channels) {
+    return spec_of(halves("1x1", conv_region(conv(32, channels, 14, 1)), true), target).schedule.get("half", 0);
+  };
+  EXPECT_EQ(half(24), 1);
+  EXPECT_EQ(half(32), 0);
+  EXPECT_EQ(half(28), 0) << "more than half a vector";
+}
+
+TEST(HalvesLayout, ColoursTakeTwoWords) {
+  const auto block = [](const char* name, int channels) {
+    const TargetInfo target = parse_target(name);
+    const auto wish =
+        wish_layouts(parse_region(halves("", conv_region(conv(channels, 32, 11, 3, 1)), true).region), target);
+    return wish.params[0]->block_of(1);
+  };
+  EXPECT_EQ(block("cpu:avx512-bf16", 3), 4);
+  EXPECT_EQ(block("cpu:avx512-bf16", 5), 16);
+}
+
 TEST(HalvesSchedule, MatricesAreCutIntoPartsForAFewThreads) {
   const auto parts = [](int64_t threads) {
     TargetInfo target = parse_target("cpu:avx512-amx");
@@ -265,6 +331,26 @@ TEST_P(HalvesTest, HasTheInterpretersNumbers) {
   const bool many = c.name.find("one_row") == std::string::npos && c.name.find("features_odd") == std::string::npos;
   EXPECT_EQ(spec.schedule.get("matrix", 0), target.has("amx-bf16") && many) << spec.schedule.text();
   check_spec(c, spec, target);
+}
+
+class HalvesInVectors : public testing::TestWithParam<Case> {};
+
+TEST_P(HalvesInVectors, HaveTheInterpretersNumbers) {
+  const TargetInfo target = parse_target("cpu:avx512-bf16");
+  if (targets_here({"cpu:avx512-bf16"}).empty()) GTEST_SKIP() << "this machine has no avx512bf16";
+  const KernelSpec spec = spec_of(GetParam(), target);
+  const bool chain = GetParam().name.starts_with("chain");
+  ASSERT_EQ(spec.schedule.skeleton, chain ? "chain" : "contraction") << spec.schedule.text();
+  check_spec(GetParam(), spec, target);
+}
+
+INSTANTIATE_TEST_SUITE_P(Kernels, HalvesInVectors, testing::ValuesIn(cases_without_matrices()),
+                         [](const auto& info) { return info.param.name; });
+
+TEST(HalvesChain, IsRefusedWhereMatricesMultiply) {
+  const Region region = parse_region(halved(chain_region(sized(16, 14, 13, 24)), false));
+  EXPECT_EQ(cannot_generate(region, parse_target("cpu:avx512-bf16")), std::nullopt);
+  EXPECT_NE(cannot_generate(region, parse_target("cpu:avx512-amx")), std::nullopt);
 }
 
 INSTANTIATE_TEST_SUITE_P(Kernels, HalvesTest,

@@ -33,6 +33,46 @@ std::string rotated(const std::string& rows, int size) {
       shape, table, rows, size, half);
 }
 
+/// An image of planes whose colours come to lie together, quantised or rounded.
+Case colours(std::string name, int channels, const std::string& size, const std::string& type, int block) {
+  const std::string shape = fmt::format("[2,{},{}]", channels, size);
+  const std::string value = type == "u8" ? "cast<u8>(add(min(max(round_even(mul(r0, 37.5)), -100), 155), 100))"
+                                         : fmt::format("cast<{}>(mul(r0, 3))", type);
+  Case c;
+  c.name = std::move(name);
+  c.region = fmt::format(
+      "region\nparam input f32{0}\nparam output {1}{0}\nstage map\n  domain {0}\n  read param 0 at [a0, a1, a2, a3]\n"
+      "  output param 1 {1}{0} at [a0, a1, a2, a3] = {2}\n",
+      shape, type, value);
+  c.layouts = {"", fmt::format("0123/1:{}", block)};
+  c.tolerance = type == "u8" ? 0 : 4e-3;
+  return c;
+}
+
+const std::vector<Case> kColours = {
+    colours("codes", 3, "16,16", "u8", 4),
+    colours("codes_odd", 3, "13,11", "u8", 4),
+    colours("codes_of_four", 4, "9,7", "u8", 4),
+    colours("codes_of_two", 2, "8,40", "u8", 4),
+    colours("codes_of_few_pixels", 3, "2,3", "u8", 4),
+    colours("halves", 3, "13,11", "bf16", 4),
+    colours("halves_in_words", 2, "16,8", "bf16", 2),
+    colours("narrow", 5, "11,11", "f16", 8),
+    colours("plain", 3, "12,12", "f32", 4),
+};
+OPFUSE_CASES(Colours, kColours);
+
+/// Lanes run along the pixels: every vector is one of them, and one store has all channels.
+TEST(ColoursText, is_stored_in_whole_vectors) {
+  const TargetInfo target = parse_target("cpu:avx512");
+  CodegenOptions options;
+  options.emit_assembly = true;
+  const KernelSpec spec = spec_of(colours("", 3, "32,32", "u8", 4), target);
+  const std::string text = generate({spec}, target, options).kernels[0].assembly;
+  EXPECT_NE(text.find("vcvtps2dq\t%zmm"), std::string::npos) << text;
+  EXPECT_EQ(text.find("vcvtps2dq\t%xmm"), std::string::npos) << text;
+}
+
 /// `count` results of one operand, more than are computed before the first is stored.
 std::string many_results(int count, const std::string& dtype, const std::string& row, int rows = 3) {
   const std::string type = fmt::format("{}[{},{}]", dtype, rows, row);

@@ -412,6 +412,61 @@ TEST(Bf16, PairsInFrontOfAProductAreNotSliced) {
   EXPECT_EQ(sliced("bf16"), 0u);
 }
 
+/// The convolution in front of a depthwise one multiplies in bf16 in their one launch too.
+TEST(Bf16, OfAChain) {
+  TargetInfo target = parse_target("cpu:avx512-bf16");
+  target.l1_bytes = 48 << 10, target.l2_bytes = 1 << 20;  // whatever this machine has
+  CompilationOptions options = asking({"bf16"});
+  options.artifact.cache = false;
+  const Compilation c = compile_graph(parse_graph(R"(graph (%x: f32[1,16,112,112]) {
+      %w = const rand<1> : f32[96,16,1,1] %d = const rand<2> : f32[96,1,3,3] %u = const rand<3> : f32[24,96,1,1]
+      %a = conv(%x, %w) %b = relu(%a) %c = conv(%b, %d) {pads = [1,1,1,1], group = 96, strides = [2,2]} %e = relu(%c)
+      %y = conv(%e, %u) return %y })",
+                                                  ops()),
+                                      target, options);
+  EXPECT_EQ(count_of(c, "chain"), 1);
+  const auto told = of_pass(c.verdicts, "narrow-factors");
+  ASSERT_EQ(told.size(), 2u);
+  for (const ShapeVerdict& verdict : told) EXPECT_EQ(verdict.code(), "done") << verdict.refused->message;
+  EXPECT_THAT(between(c), testing::Each(DType::bf16));
+  if (runs_here(target)) expect_proven(c);
+}
+
+/// A convolution and a window behind it take bf16 images in blocks alone: what else keeps them dense, they are copied.
+TEST(Bf16, OfAChainWhoseDataStayDense) {
+  const auto chain = [](const char* before, const char* results) {
+    return fmt::format(
+        R"(graph (%x: f32[1,16,112,112]) {{ %w = const rand<1> : f32[96,16,1,1] %d = const rand<2> : f32[96,1,3,3]
+      {} %a = conv(%q, %w) %b = relu(%a) %c = conv(%b, %d) {{pads = [1,1,1,1], group = 96, strides = [2,2]}} return {} }})",
+        before, results);
+  };
+  for (const std::string& text :
+       {chain("%q = relu(%x)", "%c, %q"), chain("%q = relu(%x) %h = sigmoid(%q)", "%c, %h"),
+        chain("%u = const rand<3> : f32[16,16,3,3] %q = conv(%x, %u) {pads = [1,1,1,1]}", "%c, %q"),
+        chain("%m = const rand<3> : f32[112,112] %q = matmul(%x, %m)", "%c")}) {
+    const Compilation c = compiled(text, asking({"bf16"}), "cpu:avx512-bf16");
+    EXPECT_EQ(count_of(c, "chain"), 1) << text;
+    if (runs_here(c.target)) expect_proven(c);
+  }
+}
+
+/// A word about the depthwise convolution says nothing of the one in front of it, and is answered.
+TEST(Bf16, OfOneConvolutionOfAChain) {
+  const auto told = [](std::vector<std::string> words) {
+    const Compilation c = compiled(R"(graph (%x: f32[1,16,112,112]) {
+      %w = const rand<1> : f32[96,16,1,1] %d = const rand<2> : f32[96,1,3,3] %a = conv(%x, %w) @"first" %b = relu(%a)
+      %y = conv(%b, %d) {pads = [1,1,1,1], group = 96, strides = [2,2]} @"depthwise" return %y })",
+                                   asking(std::move(words)), "cpu:avx512-bf16");
+    EXPECT_EQ(count_of(c, "chain"), 1);
+    const auto verdicts = of_pass(c.verdicts, "narrow-factors");
+    return verdicts.size() == 1 ? verdicts[0].code() : fmt::format("{} verdicts", verdicts.size());
+  };
+  EXPECT_EQ(told({"bf16"}), "done");
+  EXPECT_EQ(told({"bf16@first"}), "done");
+  EXPECT_EQ(told({"bf16@depthwise"}), "no_kernel");
+  EXPECT_EQ(told({"bf16", "f32@first"}), "no_kernel");
+}
+
 /// One Linear whose result is cut into queries, keys and values: the module of projections is a body within the group.
 TEST(Bf16, OfOneProjectionForAll) {
   const std::string text = attention_of_one_projection(

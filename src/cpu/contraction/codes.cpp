@@ -121,9 +121,9 @@ std::optional<CodesFit> fit_codes(const Region& region, const ContractionView& v
   if (joins_taps(region, view, target) &&
       weights.layout == code_weights(view, weights.layout.order.size(), block, kJoinedChannels))
     return planes_apart(data) ? std::optional(CodesFit{block / lanes, kJoinedChannels, true}) : std::nullopt;
-  for (const int64_t step : {lanes, matrix_channels(view.types), kWordBytes}) {
-    const bool word = view.types.unit() == step && depth <= step && !may_multiply_matrices(stage, view, target);
-    if (step < lanes && !word) continue;
+  for (const int64_t step : {lanes, matrix_channels(view.types), kFewChannels}) {
+    const bool few = step == kFewChannels && depth <= step && !may_multiply_matrices(stage, view, target);
+    if (step < lanes && !few) continue;
     if (!(weights.layout == code_weights(view, weights.layout.order.size(), block, step))) continue;
     if (!channels_contiguous(data, view.data_channel_dim, step)) return std::nullopt;
     if (view.group_out && (view.group_out % block != 0 || depth % step != 0)) return std::nullopt;
@@ -152,9 +152,14 @@ bool sums_codes(const Region& region) {
   return types && types->sum == DType::i32;
 }
 
-bool multiplies_halves(const Region& region) {
+bool rounds_sums_to_halves(const Region& region) {
   const auto types = product_types(region);
-  return types && types->data == DType::bf16;
+  if (types && types->data == DType::bf16) return true;
+  const Anchor anchor = region.stages.empty() ? Anchor::map : region.stages.back().anchor;
+  return (anchor == Anchor::contraction || anchor == Anchor::window) &&
+         std::any_of(region.params.begin(), region.params.end(), [](const Param& param) {
+           return param.role == ParamRole::output && param.type.dtype == DType::bf16;
+         });
 }
 
 namespace {
@@ -162,11 +167,15 @@ namespace {
 /// Features that only products of these kinds use.
 struct ProductFeature {
   const char* name;
-  bool codes, halves, matrices;  ///< matrices: only kernels of matrix registers
+  bool codes, halves;
+  const char* field;     ///< of the schedule, which is not 0 in kernels that use it; null: all do
+  const char* skeleton;  ///< the only one that uses it; null: all do
 };
-constexpr ProductFeature kProductFeatures[] = {{"avx512vnni", true, false, false}, {"avxvnni", true, false, false},
-                                               {"avx512bf16", false, true, false}, {"amx-tile", true, true, true},
-                                               {"amx-int8", true, false, true},    {"amx-bf16", false, true, true}};
+constexpr ProductFeature kProductFeatures[] = {
+    {"avx512vnni", true, false, nullptr, nullptr},  {"avxvnni", true, false, nullptr, nullptr},
+    {"avx512vbmi", true, false, nullptr, "window"}, {"avx512bf16", false, true, nullptr, nullptr},
+    {"amx-tile", true, true, "matrix", nullptr},    {"amx-int8", true, false, "matrix", nullptr},
+    {"amx-bf16", false, true, "matrix", nullptr}};
 
 }  // namespace
 
@@ -174,12 +183,13 @@ std::vector<std::string> needed_features(const Region& region, const Schedule& s
   std::vector<std::string> needed = target.features;
   if (target.beside.empty()) return needed;
   const auto types = product_types(region);
-  const bool codes = types && types->sum == DType::i32, halves = types && types->data == DType::bf16;
-  const bool matrices = schedule.get("matrix", 0) != 0;
+  const bool codes = types && types->sum == DType::i32, halves = rounds_sums_to_halves(region);
   std::erase_if(needed, [&](const std::string& feature) {
     if (std::find(target.beside.begin(), target.beside.end(), feature) == target.beside.end()) return false;
     for (const ProductFeature& f : kProductFeatures)
-      if (feature == f.name) return !((codes && f.codes) || (halves && f.halves)) || (f.matrices && !matrices);
+      if (feature == f.name)
+        return !((codes && f.codes) || (halves && f.halves)) || (f.field && schedule.get(f.field, 0) == 0) ||
+               (f.skeleton && schedule.skeleton != f.skeleton);
     return !codes && !halves;
   });
   return needed;

@@ -5,7 +5,7 @@
 //   weights    [O/block][C/step][taps][step/unit][block][unit]
 //
 // A step has the channels of a vector's lanes; of images that matrices multiply, those of a register's row
-// (matrix.hpp).
+// (matrix.hpp); of images with few channels, those.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +20,9 @@ namespace opfuse {
 /// Of a word's codes: flipping them adds 128 to each i8, which is u8 then.
 inline constexpr uint32_t kSignBits = 0x80808080;
 inline constexpr int64_t kWordBytes = 4;
+
+/// A block of an image with so few channels (colours), without matrices: a word of codes, two of bf16.
+inline constexpr int64_t kFewChannels = 4;
 
 /// How constant weights lie; `block`: output channels of a register tile.
 Layout code_weights(const ContractionView& view, size_t rank, int64_t block, int64_t step);
@@ -56,8 +59,8 @@ double word_operations(const RegisterTile& tile);
 /// A product of codes is the region's first stage.
 bool sums_codes(const Region& region);
 
-/// It is one of bf16 numbers.
-bool multiplies_halves(const Region& region);
+/// It is one of bf16 numbers, or sums of products are stored as such: both round by the same instructions.
+bool rounds_sums_to_halves(const Region& region);
 
 /// Features that the region's kernel may use: those besides the target's own only where it sums
 /// codes or products of bf16.

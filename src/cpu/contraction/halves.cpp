@@ -6,6 +6,7 @@
 #include "cpu/contraction/codes.hpp"
 #include "cpu/contraction/data_copies.hpp"
 #include "cpu/contraction/matrix.hpp"
+#include "cpu/window/chain_view.hpp"
 #include "region/single_stage.hpp"
 
 namespace opfuse {
@@ -15,14 +16,15 @@ bool has_half_products(const TargetInfo& target) {
 }
 
 std::optional<std::string> no_halves_kernel(const Region& region, const TargetInfo& target) {
-  if (!is_single_stage(region)) return "more than one stage";
+  const bool chain = std::holds_alternative<ChainView>(view_chain(region));
+  if (!is_single_stage(region) && !chain) return "more than one stage";
   const auto found = view_products(region, 0);
   const auto* view = std::get_if<ContractionView>(&found);
   if (view && view->types.data == DType::f16) return "CPUs have no products of f16";
   if (!has_half_products(target)) return target.name + " has no products of bf16 (avx512bf16)";
   if (!view) return std::get<std::string>(found);
   if (view->types.data != DType::bf16) return "the factors are not read as bf16";
-  if (skeleton_as_wished(region, target) == "contraction") return std::nullopt;
+  if (skeleton_as_wished(region, target) == (chain ? "chain" : "contraction")) return std::nullopt;
   return "its operands cannot lie as it needs them";
 }
 

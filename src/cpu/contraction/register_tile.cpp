@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/integers.hpp"
+#include "cpu/contraction/codes.hpp"
 
 namespace opfuse {
 namespace {
@@ -50,6 +51,14 @@ bool ends_in_half(int64_t channels, int64_t lanes, const TargetInfo& target) {
   const int64_t rest = channels % lanes;
   const bool halves = target.has("avx512vl") && lanes == 16;  // of a vector are worth a register's name of their own
   return halves && rest > 0 && rest <= lanes / 2;
+}
+
+bool shares_vectors(const ElementTypes& types, const TargetInfo& target) {
+  return types.sum == DType::f32 || has_byte_products(target);
+}
+
+bool TileProblem::half(const TargetInfo& target) const {
+  return sums == 1 && !grouped && shares_vectors(types, target) && ends_in_half(channels, types.lanes(target), target);
 }
 
 int64_t pixel_count(const Stage& stage, int axis) {

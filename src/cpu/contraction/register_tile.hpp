@@ -21,6 +21,8 @@ struct RegisterTile {
 
 /// Half a vector of so many lanes holds the last of so many channels.
 bool ends_in_half(int64_t channels, int64_t lanes, const TargetInfo& target);
+/// Half a vector of weights may meet two pixels: a product is one instruction.
+bool shares_vectors(const ElementTypes& types, const TargetInfo& target);
 
 /// `kept`: registers that the tile must leave free.
 bool fits(const RegisterTile& tile, const TargetInfo& target, int64_t kept = 0);
@@ -48,9 +50,7 @@ struct TileProblem {
   ElementTypes types{};
 
   /// Pixels may share the last vector of channels.
-  bool half(const TargetInfo& target) const {
-    return sums == 1 && !grouped && types.unit() == 1 && ends_in_half(channels, types.lanes(target), target);
-  }
+  bool half(const TargetInfo& target) const;
 };
 /// Cycles of one step of the reduction over all pixels and channels.
 double tile_cycles(const TileProblem& problem, const RegisterTile& tile, const TargetInfo& target);

@@ -69,7 +69,7 @@ bool in_blocks(const Region& region, const ContractionView& view) {
 }
 
 /// Channels of an image's block, and of a step of its weights: those of a register's row where matrices multiply it,
-/// all its channels are in such rows and every group's are; without matrices a word, where that holds all of them.
+/// all its channels are in such rows and every group's are; without matrices few channels, where those are all.
 int64_t block_of_codes(const Region& region, const ContractionView& view, bool narrow, const TargetInfo& target) {
   const int64_t lanes = view.types.lanes(target), row = matrix_channels(view.types);
   const Stage& stage = region.stages[0];
@@ -78,7 +78,7 @@ int64_t block_of_codes(const Region& region, const ContractionView& view, bool n
   const Shape& shape = region.params[static_cast<size_t>(data.index)].type.shape;
   const auto all = shape[static_cast<size_t>(view.data_channel_dim)].constant();
   if (!may_multiply_matrices(stage, view, target))
-    return view.types.unit() == kWordBytes && all && *all <= kWordBytes ? kWordBytes : lanes;
+    return view.types.unit() > 1 && all && *all <= kFewChannels ? kFewChannels : lanes;
   return all && *all % row == 0 && channel_depth(stage, view) % row == 0 ? row : lanes;
 }
 

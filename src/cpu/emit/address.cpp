@@ -216,12 +216,6 @@ Value* from_memory(Kernel& k, DType dtype, Value* v) {
   return v;
 }
 
-Value* to_memory(Kernel& k, DType dtype, Value* v) {
-  if (dtype == DType::boolean) return k.b.CreateZExt(v, k.lanes(k.b.getInt8Ty(), width_of(v)));
-  if (is_small_float(dtype)) return narrow_half(k, v, dtype);
-  return v;
-}
-
 void mark_invariant(Kernel& k, const Operand& operand, Value* v) {
   if (!operand.constant) return;
   if (auto* i = llvm::dyn_cast<llvm::Instruction>(v))
@@ -322,6 +316,12 @@ Value* load(Kernel& k, const Operand& operand, const Address& a, const Env& env,
     v = b.CreateMaskedGather(vector, pointers(k, operand, a, env.width), llvm::Align(bytes), all, k.zero(vector));
   }
   return from_memory(k, operand.dtype, v);
+}
+
+Value* to_memory(Kernel& k, DType dtype, Value* v) {
+  if (dtype == DType::boolean) return k.b.CreateZExt(v, k.lanes(k.b.getInt8Ty(), width_of(v)));
+  if (is_small_float(dtype)) return narrow_half(k, v, dtype);
+  return v;
 }
 
 void store(Kernel& k, const Operand& operand, const Address& a, const Env& env, Value* value) {

@@ -49,6 +49,8 @@ Value* inside(Kernel& k, const Operand& operand, const IndexMap& map, const Env&
 
 /// Loads through an address; lanes outside `guard` or (unless padded) env.mask are not read and give 0.
 Value* load(Kernel& k, const Operand& operand, const Address& address, const Env& env, Value* guard);
+/// A value as memory holds it.
+Value* to_memory(Kernel& k, DType dtype, Value* value);
 /// Stores lanes inside env.mask; padding lanes of a block are stored as zero.
 void store(Kernel& k, const Operand& operand, const Address& address, const Env& env, Value* value);
 

@@ -10,6 +10,7 @@
 #include "base/fail.hpp"
 #include "cpu/contraction/codes.hpp"
 #include "kernel/launch_size.hpp"
+#include "kernel/reads.hpp"
 
 namespace opfuse::cpu {
 
@@ -41,7 +42,7 @@ Kernel::Kernel(llvm::Module& module, const KernelSpec& s, const TargetInfo& t, c
     : b(module.getContext()),
       spec(s),
       target(t),
-      rounds_halves(t.has("avx512bf16") && t.vector_bytes == 64 && multiplies_halves(s.region)) {
+      rounds_halves(t.has("avx512bf16") && t.vector_bytes == 64 && rounds_sums_to_halves(s.region)) {
   Type* pointer = b.getPtrTy();
   auto* type =
       llvm::FunctionType::get(b.getVoidTy(), {pointer, pointer, pointer, b.getInt64Ty(), b.getInt64Ty()}, false);

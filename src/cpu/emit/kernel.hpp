@@ -35,7 +35,8 @@ class Kernel {
   llvm::IRBuilder<> b;
   const KernelSpec& spec;
   const TargetInfo& target;
-  const bool rounds_halves;  ///< by vcvtneps2bf16: below 2^-126 bf16 products read 0, and their kernels store it
+  /// By vcvtneps2bf16: below 2^-126 bf16 products read 0, and kernels that store sums in bf16 store it.
+  const bool rounds_halves;
   llvm::Function* function = nullptr;
   Value* part = nullptr;
   Value* scratch = nullptr;

@@ -65,12 +65,16 @@ bool is_looked_up(const Stage& stage) {
   });
 }
 
+bool stores_codes(const StageOutput& output) {
+  return output.value.dtype() == DType::u8 || output.value.dtype() == DType::i8;
+}
+
 }  // namespace
 
 bool has_long_epilogue(const Stage& stage) {
   bool found = false;
   for (const StageOutput& o : stage.outputs)
-    o.value.visit([&](const Expr& e) { found |= is_function(e.op()) && e.op() != ExprOp::erf; });
+    o.value.visit([&](const Expr& e) { found |= is_function(e.op()) && (e.op() != ExprOp::erf || stores_codes(o)); });
   return found;
 }
 

@@ -47,6 +47,11 @@ class StageEmitter {
   void store_outputs_of(const Point& point);  ///< of one point, in the order of its operations
   /// At a point without reductions, with values instead of some reads.
   void store_given(const Env& env, const std::map<int, Value*>& given) { store_inside({env, {}}, given); }
+  /// The first result at a point without reductions, not stored.
+  Value* value_at(const Env& env) {
+    ExprEmitter point = at(env);
+    return value_at(0, point);
+  }
   /// The same of a point whose results are places in memory that hold values of `type`: they are read there, not kept
   /// in registers from before.
   void store_resting(Point point, llvm::Type* type);
@@ -66,7 +71,7 @@ class StageEmitter {
 };
 
 /// Whether outputs are long chains of dependent operations. Not by erf, whose lookups keep their units busy as they
-/// are.
+/// are, unless codes are behind it: together those are longer than a core looks ahead.
 bool has_long_epilogue(const Stage& stage);
 
 Value* identity_of(Kernel& k, const Reduction& reduction, int width);

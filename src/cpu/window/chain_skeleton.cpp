@@ -1,4 +1,5 @@
 // A convolution and a window in one kernel, as a skeleton: each stage wishes as it would alone.
+#include "cpu/contraction/matrix.hpp"
 #include "cpu/schedules.hpp"
 #include "cpu/skeletons.hpp"
 #include "cpu/window/chain_cost.hpp"
@@ -11,11 +12,13 @@ namespace {
 
 bool see(const Region& region, const TargetInfo&) { return stages_without_means(region) == 2; }
 
-std::optional<std::string> refuses(const Region& region, const TargetInfo&) {
+std::optional<std::string> refuses(const Region& region, const TargetInfo& target) {
   if (auto why = refuse_sequence(region)) return why;
   const auto found = view_chain(region);
-  const auto* why = std::get_if<std::string>(&found);
-  return why ? std::optional(*why) : std::nullopt;
+  if (const auto* why = std::get_if<std::string>(&found)) return *why;
+  if (has_matrix_products(std::get<ChainView>(found).first.types, target))
+    return "the convolution: matrices multiply bf16, and not into the rows of a chain";
+  return std::nullopt;
 }
 
 void wish(const Region& region, const TargetInfo& target, LayoutWish& wish) {

@@ -37,7 +37,8 @@ std::variant<ChainView, std::string> view_chain(const Region& region) {
   const auto first = view_products(region, 0);
   if (const auto* why = std::get_if<std::string>(&first)) return "the convolution: " + *why;
   const ContractionView& sum = std::get<ContractionView>(first);
-  if (sum.sums() != 1 || sum.types.data != DType::f32) return "the convolution: not one sum of products of f32 data";
+  if (sum.sums() != 1 || (sum.types.data != DType::f32 && sum.types.data != DType::bf16))
+    return "the convolution: not one sum of products of f32 or bf16 data";
   if (sum.coded) return "the convolution: weights are codes";
   const auto second = view_window(region, 1);
   if (const auto* why = std::get_if<std::string>(&second)) return "the window: " + *why;

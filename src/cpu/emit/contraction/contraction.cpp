@@ -25,6 +25,7 @@
 #include "cpu/emit/contraction/walk.hpp"
 #include "cpu/emit/contraction/widen_weights.hpp"
 #include "cpu/emit/emitters.hpp"
+#include "cpu/emit/sum_start.hpp"
 
 namespace opfuse::cpu {
 namespace {
@@ -46,16 +47,17 @@ ContractionSchedule of_many_rows(const Kernel& k) {
   return is(schedule, Decode::by_rows) ? with(schedule, Decode::into_scratch) : schedule;
 }
 
-std::optional<ContractionPlan> of_few_rows(Kernel& k, StageEmitter& stage, const ContractionView& view) {
+std::optional<ContractionPlan> of_few_rows(Kernel& k, StageEmitter& stage, const ContractionView& view, int bias) {
   auto schedule = with(typed<ContractionSchedule>(k.spec.schedule), Decode::in_registers);
   if (!is(typed<ContractionSchedule>(k.spec.schedule), Decode::by_rows)) return std::nullopt;
   schedule.tile_w = std::min(int64_t{schedule.tile_w}, rows_in_registers(k.target));
-  return std::optional<ContractionPlan>(std::in_place, k, stage, view, schedule);
+  return std::optional<ContractionPlan>(std::in_place, k, stage, view, schedule, std::nullopt, bias);
 }
 
 }  // namespace
 
-void clear_sums(const ContractionPlan& plan, const Tile& tile) {
+void start_sums(const ContractionPlan& plan, const Tile& tile, const Env& env) {
+  if (plan.bias >= 0) return start_with_bias(plan, tile, env);
   for (int64_t i = 0; i < tile.accumulators(); ++i)
     plan.k.b.CreateStore(plan.k.zero(plan.product.sums), plan.places[static_cast<size_t>(i)]);
 }
@@ -63,7 +65,7 @@ void clear_sums(const ContractionPlan& plan, const Tile& tile) {
 void emit_plain(const ContractionPlan& plan, const Env& env, PartRange blocks, PartRange items) {
   walk_tiles(plan, env, blocks, items, [&](const Tile& tile, const Env& at) {
     if (plan.schedule.fetch_outputs) fetch_epilogue(plan, tile, at);
-    clear_sums(plan, tile);
+    start_sums(plan, tile, at);
     if (is(plan.schedule, Decode::in_registers))
       add_decoded(plan, tile, at);
     else if (plan.schedule.paired)
@@ -75,8 +77,8 @@ void emit_plain(const ContractionPlan& plan, const Env& env, PartRange blocks, P
 }
 
 ContractionEmitter::ContractionEmitter(Kernel& k, StageEmitter& stage, const ContractionView& view,
-                                       std::optional<PixelBand> band)
-    : plan_(k, stage, view, of_many_rows(k), band), few_rows_(of_few_rows(k, stage, view)) {}
+                                       std::optional<PixelBand> band, int bias)
+    : plan_(k, stage, view, of_many_rows(k), band, bias), few_rows_(of_few_rows(k, stage, view, bias)) {}
 
 void ContractionEmitter::emit(const Env& env, PartRange blocks, PartRange items) const {
   if (!few_rows_) return emit_blocks(env, blocks, items);
@@ -103,10 +105,15 @@ void ContractionEmitter::emit_blocks(const Env& env, PartRange blocks, PartRange
 }
 
 void emit_contraction(Kernel& k) {
-  StageEmitter stage(k, 0);
   const auto found = view_products(k.spec.region, 0);
   OPFUSE_CHECK(std::holds_alternative<ContractionView>(found), "{}", std::get<std::string>(found));
-  const ContractionEmitter emitter(k, stage, std::get<ContractionView>(found));
+  const auto& view = std::get<ContractionView>(found);
+  const Stage& whole = k.spec.region.stages[0];
+  // sums in matrix registers begin with zeros
+  const bool in_registers = typed<ContractionSchedule>(k.spec.schedule).matrix == 0;
+  const auto start = in_registers ? start_of_sums(whole, view.vec) : std::nullopt;
+  StageEmitter stage(k, start ? start->stage : whole, 0);
+  const ContractionEmitter emitter(k, stage, view, {}, start ? start->bias : -1);
   emit_tiled_parts(k, stage.fresh_env(1), emitter.batch_axes(), Dim(emitter.blocks()), emitter.items(),
                    [&](const Env& env, PartRange blocks, PartRange items) { emitter.emit(env, blocks, items); });
 }

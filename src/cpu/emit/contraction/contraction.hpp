@@ -9,7 +9,9 @@ namespace opfuse::cpu {
 class ContractionEmitter {
  public:
   /// Of a band of its pixels, where one is given: then `items` of emit() are all of its tiles, whatever they say.
-  ContractionEmitter(Kernel& k, StageEmitter& stage, const ContractionView& view, std::optional<PixelBand> band = {});
+  /// `bias`: ContractionPlan::bias.
+  ContractionEmitter(Kernel& k, StageEmitter& stage, const ContractionView& view, std::optional<PixelBand> band = {},
+                     int bias = -1);
 
   int64_t blocks() const { return plan_.blocks(); }  ///< of output channels
   Dim items() const { return plan_.items(); }        ///< rows, or tiles

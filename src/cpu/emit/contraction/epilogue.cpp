@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "cpu/emit/contraction/policies.hpp"
+#include "cpu/emit/sum_start.hpp"
 
 namespace opfuse::cpu {
 
@@ -24,15 +25,16 @@ static std::vector<StageEmitter::Point> by_pixels(const ContractionPlan& plan,
   return ordered;
 }
 
-std::vector<StageEmitter::Point> points_of(const ContractionPlan& plan, const Tile& tile, const Env& env, bool last) {
+/// At the tile's first pixel, by vector of channels that is stored.
+static std::vector<Env> vectors_of(const ContractionPlan& plan, const Tile& tile, const Env& env, bool last) {
   Kernel& k = plan.k;
   const int64_t channels = plan.channels(), lanes = plan.lanes;
   int64_t block = 1;  // of the outputs' memory: whole blocks are written
   for (const Operand& o : plan.s.outputs)
     for (const Block& b : o.layout.blocks) block = std::max(block, b.factor);
   const int64_t stored = (channels + block - 1) / block * block, narrow = channels / plan.block * plan.block;
-  std::vector<StageEmitter::Point> points;
   Value* base = last ? k.i64(narrow) : k.mul(tile.block, k.i64(plan.block));
+  std::vector<Env> vectors;
   for (int64_t v = 0; v < tile.form.vectors; ++v) {
     Env at = env;
     at.block = block;
@@ -45,6 +47,40 @@ std::vector<StageEmitter::Point> points_of(const ContractionPlan& plan, const Ti
       for (int64_t l = 0; l < lanes; ++l) bits.push_back(k.b.getInt1(first + l < channels));
       if (first + lanes > channels) at.mask = llvm::ConstantVector::get(bits);
     }
+    vectors.push_back(std::move(at));
+  }
+  return vectors;
+}
+
+/// `body` with whether the tile's block is the last, narrower one.
+static void by_block(const ContractionPlan& plan, const Tile& tile, const std::function<void(bool last)>& body) {
+  if (tile.form.outputs != Outputs::decided) return body(tile.form.outputs == Outputs::last);
+  Kernel& k = plan.k;
+  const int64_t whole = plan.channels() / plan.block;
+  k.branch(
+      k.b.CreateICmpSLT(tile.block, k.i64(whole)), [&] { body(false); }, [&] { body(true); });
+}
+
+void start_with_bias(const ContractionPlan& plan, const Tile& tile, const Env& env) {
+  Kernel& k = plan.k;
+  by_block(plan, tile, [&](bool last) {
+    const std::vector<Env> stored = vectors_of(plan, tile, env, last);
+    for (int64_t v = 0; v < tile.form.vectors; ++v) {
+      const auto at = static_cast<size_t>(v);
+      Value* start = at < stored.size() ? load_bias(plan.s, plan.bias, stored[at]) : k.zero(plan.product.sums);
+      if (tile.form.half && v + 1 == tile.form.vectors) start = twice_lower(k, start, width_of(start));
+      for (int64_t p = 0; p < tile.pixels(); ++p) k.b.CreateStore(start, plan.places[tile.form.place_of(p, v)]);
+    }
+  });
+}
+
+std::vector<StageEmitter::Point> points_of(const ContractionPlan& plan, const Tile& tile, const Env& env, bool last) {
+  Kernel& k = plan.k;
+  std::vector<StageEmitter::Point> points;
+  const std::vector<Env> vectors = vectors_of(plan, tile, env, last);
+  for (size_t vector = 0; vector < vectors.size(); ++vector) {
+    Env at = vectors[vector];
+    const auto v = static_cast<int64_t>(vector);
     for (int64_t p = 0; p < tile.pixels(); ++p) {
       move_to_pixel(plan, tile, p, at);
       std::vector<Value*> results;
@@ -75,10 +111,7 @@ void emit_epilogue(const ContractionPlan& plan, const Tile& tile, const Env& env
     }
   };
   if (tile.form.half) split_pairs(plan, tile);
-  if (tile.form.outputs != Outputs::decided) return store(tile.form.outputs == Outputs::last);
-  const int64_t whole = plan.channels() / plan.block;
-  k.branch(
-      k.b.CreateICmpSLT(tile.block, k.i64(whole)), [&] { store(false); }, [&] { store(true); });
+  by_block(plan, tile, store);
 }
 
 }  // namespace opfuse::cpu

@@ -8,6 +8,9 @@ namespace opfuse::cpu {
 /// The tile's points; results are the sums' places. `last`: of the last, narrower block.
 std::vector<StageEmitter::Point> points_of(const ContractionPlan& plan, const Tile& tile, const Env& env, bool last);
 
+/// The tile's sums begin with the bias (ContractionPlan::bias).
+void start_with_bias(const ContractionPlan& plan, const Tile& tile, const Env& env);
+
 /// Computes and stores the outputs.
 void emit_epilogue(const ContractionPlan& plan, const Tile& tile, const Env& env);
 

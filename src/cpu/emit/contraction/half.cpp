@@ -12,13 +12,25 @@
 
 namespace opfuse::cpu {
 
-Value* TileProducts::load_half(Value* from) const {
-  const auto lanes = static_cast<int>(plan_.lanes);
-  llvm::Type* type = k_.lanes(k_.memory_type(plan_.types().weights), lanes / 2);
-  Value* half = k_.b.CreateAlignedLoad(type, from, plan_.weight_align());
+Value* twice_lower(Kernel& k, Value* x, int width) {
   std::vector<int> twice;
-  for (int l = 0; l < lanes; ++l) twice.push_back(l % (lanes / 2));
-  return k_.b.CreateShuffleVector(half, twice);
+  for (int e = 0; e < width; ++e) twice.push_back(e % (width / 2));
+  return k.b.CreateShuffleVector(x, twice);
+}
+
+Value* TileProducts::load_half(Value* from) const {
+  const auto* whole = llvm::cast<llvm::FixedVectorType>(plan_.product.weights);
+  const auto elements = static_cast<int>(whole->getNumElements());
+  llvm::Type* type = k_.lanes(whole->getElementType(), elements / 2);
+  Value* half = k_.b.CreateAlignedLoad(type, from, plan_.weight_align());
+  return twice_lower(k_, half, elements);
+}
+
+/// Lanes of `x` where `own` says so, else of `other`. A lane may hold several elements.
+Value* TileProducts::mix_lanes(Value* own, Value* x, Value* other) const {
+  llvm::Type* lanes = k_.lanes(k_.b.getInt32Ty(), static_cast<int>(plan_.lanes));
+  Value* mixed = k_.b.CreateSelect(own, k_.b.CreateBitCast(x, lanes), k_.b.CreateBitCast(other, lanes));
+  return k_.b.CreateBitCast(mixed, x->getType());
 }
 
 /// `first` keeps the first pixel's value until the second one comes. Where that is masked, or there is none, its sums
@@ -37,7 +49,7 @@ void TileProducts::multiply_half(std::vector<Value*>& sums, const Factor& x, Fac
     sum = k_.b.CreateSelect(own, plan_.product.add(sum, x, w), sum);
     return;
   }
-  Value* mixed = k_.b.CreateSelect(own, x[0], first[0]);
+  Value* mixed = mix_lanes(own, x[0], first[0]);
   sum = keep_until(k_, mixed, plan_.product.add(sum, {mixed}, w));
 }
 

@@ -37,7 +37,7 @@ class Overlap {
 
   void emit(const Tile& tile, const Env& env) const {
     if (plan_.schedule.fetch_outputs) fetch_epilogue(plan_, tile, env);
-    clear_sums(plan_, tile);
+    start_sums(plan_, tile, env);
     const std::vector<StageEmitter::Point> points = points_at_rest(tile, env);
     llvm::Instruction* first = &k_.b.GetInsertBlock()->back();
     const int64_t step = plan_.schedule.step;

@@ -36,12 +36,14 @@ Value* at_rest(const ContractionPlan& plan, Value* place, int64_t accumulator) {
   return plan.k.element(place, plan.types().sum, plan.k.i64(accumulator * plan.lanes));
 }
 
-void resume_sums(const ContractionPlan& plan, const Tile& tile, Value* place) {
+void resume_sums(const ContractionPlan& plan, const Tile& tile, const Env& env, Value* place) {
   auto& b = plan.k.b;
   llvm::Type* type = plan.product.sums;
+  start_sums(plan, tile, env);
   for (int64_t i = 0; i < tile.accumulators(); ++i) {
     Value* start = plan.k.zero(type);
     if (!tile.form.unused(i)) {
+      start = b.CreateLoad(type, plan.places[static_cast<size_t>(i)]);
       Value* before = b.CreateAlignedLoad(type, at_rest(plan, place, i), plan.sum_align());
       start = b.CreateSelect(b.CreateICmpEQ(tile.pass, plan.k.i64(0)), start, before);
     }
@@ -64,7 +66,7 @@ void emit_tile(const ContractionPlan& plan, const Tile& tile, const Env& env) {
   Value* pixel = plan.view.pixel < 0 ? k.i64(0) : env.axes[static_cast<size_t>(plan.view.pixel)].base;
   Value* place = resting_place(plan, tile, pixel);
   if (plan.schedule.fetch_outputs) fetch_epilogue(plan, tile, env);
-  resume_sums(plan, tile, place);
+  resume_sums(plan, tile, env, place);
   TileProducts(plan, tile).add_inside(env);
   k.branch(
       k.b.CreateICmpEQ(tile.pass, k.i64(plan.passes() - 1)), [&] { emit_epilogue(plan, tile, env); },

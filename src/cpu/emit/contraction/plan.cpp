@@ -76,12 +76,13 @@ std::vector<Value*> places_of(const ContractionPlan& plan) {
 }  // namespace
 
 ContractionPlan::ContractionPlan(Kernel& kernel, StageEmitter& stage, const ContractionView& seen,
-                                 const ContractionSchedule& given, std::optional<PixelBand> some)
+                                 const ContractionSchedule& given, std::optional<PixelBand> some, int start)
     : k(kernel),
       s(stage),
       view(seen),
       schedule(given),
       band(some),
+      bias(start),
       product(product_of(k, view)),
       lanes(view.types.lanes(k.target)),
       vectors(schedule.nv),

@@ -32,13 +32,14 @@ struct PixelBand {
 
 struct ContractionPlan {
   ContractionPlan(Kernel& k, StageEmitter& stage, const ContractionView& view, const ContractionSchedule& schedule,
-                  std::optional<PixelBand> band = {});
+                  std::optional<PixelBand> band = {}, int bias = -1);
 
   Kernel& k;
   StageEmitter& s;
   const ContractionView& view;
   const ContractionSchedule schedule;
   const std::optional<PixelBand> band;  ///< nothing: all pixels
+  const int bias;                       ///< number of the read that sums begin with (sum_start.hpp); -1: zeros
   const Product product;
   const int64_t lanes;    ///< sums in a vector
   const int64_t vectors;  ///< of a block of weights, per sum

@@ -12,6 +12,9 @@ void pack_block(const ContractionPlan& plan, const Env& env, Value* block);
 /// grouped.cpp: the groups of the vector that starts at output channel `first`.
 Groups groups_from(const ContractionPlan& plan, Value* first);
 
+/// half.cpp: the first half of `width` elements, twice.
+Value* twice_lower(Kernel& k, Value* x, int width);
+
 /// half.cpp: sums of pairs of pixels that share a vector get places of their own.
 void split_pairs(const ContractionPlan& plan, const Tile& tile);
 
@@ -19,8 +22,8 @@ void split_pairs(const ContractionPlan& plan, const Tile& tile);
 /// Behind the last pass over the last block lies the next part's.
 Value* next_weights(const ContractionPlan& plan, const Tile& tile, const Address& weights);
 
-/// Zeros in the tile's accumulators.
-void clear_sums(const ContractionPlan& plan, const Tile& tile);
+/// What the tile's accumulators begin with: zeros, or the bias (epilogue.cpp).
+void start_sums(const ContractionPlan& plan, const Tile& tile, const Env& env);
 
 /// copies.cpp: the rows that results [first, end) read, into scratch, and where the tile's first pixel lies there.
 void copy_data(const ContractionPlan& plan, const Env& env, Value* first, Value* end);

@@ -58,6 +58,7 @@ class TileProducts {
   Value* short_word(Value* from, int64_t channels) const;
   std::vector<Factor> load_weights(const std::vector<Value*>& from, Value* step, int64_t channel) const;
   Value* load_half(Value* from) const;
+  Value* mix_lanes(Value* own, Value* x, Value* other) const;
   void multiply_half(std::vector<Value*>& sums, const Factor& x, Factor& first, const Factor& w, int64_t pixel,
                      uint64_t pixels) const;
   void hold_last(std::vector<Value*>& sums, uint64_t pixels) const;

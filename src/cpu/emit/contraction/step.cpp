@@ -120,6 +120,7 @@ void TileProducts::multiply(const std::vector<Value*>& weights, Value* weights_s
   for (int64_t i = 0; i < tile_.accumulators(); ++i)
     sums.push_back(k_.b.CreateLoad(product.sums, plan_.places[static_cast<size_t>(i)]));
   Factor first;  // pixel of a pair
+  const uint64_t taken = plan_.fills() ? tile_.all() : pixels;
   for (int64_t channel = 0; channel < channels; channel += product.unit) {
     const OfPixel of_pixel = data(channel);
     const std::vector<Factor> w = load_weights(weights, weights_step, channel);
@@ -131,9 +132,9 @@ void TileProducts::multiply(const std::vector<Value*>& weights, Value* weights_s
         Value*& sum = sums[tile_.form.place_of(p, v)];
         sum = product.add(sum, x, w[static_cast<size_t>(v)]);
       }
-      if (tile_.form.half) multiply_half(sums, x, first, w.back(), p, pixels);
+      if (tile_.form.half) multiply_half(sums, x, first, w.back(), p, taken);
     }
-    if (!plan_.schedule.grouped) hold_last(sums, plan_.fills() ? tile_.all() : pixels);
+    if (!plan_.schedule.grouped) hold_last(sums, taken);
   }
   for (int64_t i = 0; i < tile_.accumulators(); ++i)
     k_.b.CreateStore(sums[static_cast<size_t>(i)], plan_.places[static_cast<size_t>(i)]);

@@ -19,6 +19,7 @@
 #include "base/fail.hpp"
 #include "cpu/emit/emitters.hpp"
 #include "cpu/emit/generic/interiors.hpp"
+#include "cpu/emit/generic/interleaved.hpp"
 #include "cpu/emit/generic/resting_row.hpp"
 #include "cpu/emit/generic/row_reductions.hpp"
 #include "cpu/emit/generic/row_tile.hpp"
@@ -334,6 +335,8 @@ bool Generic::emit_segments(const Dim& work) {
 
 void Generic::emit_rows(const Dim& work) {
   if (emit_segments(work)) return;
+  if (const auto blocks = find_interleaved(s_, plan_.lane_axis, plan_.lane_block))
+    return emit_interleaved(k_, s_, *blocks, memory_order(), work);
   if (const auto turned = find_turned(s_, plan_.lane_axis, plan_.lane_block, plan_.width))
     return emit_turned(k_, s_, *turned, memory_order(), work);
   std::vector<Level> outer = levels(plan_.rows);

@@ -9,6 +9,8 @@
 // nothing: rows of taps outside the image are left out. Other padding takes part.
 #include "cpu/emit/window/byte_window.hpp"
 
+#include "cpu/emit/sum_start.hpp"
+
 namespace opfuse::cpu {
 namespace {
 
@@ -20,12 +22,13 @@ int64_t rounded_up(int64_t x, int64_t by) { return (x + by - 1) / by; }
 }  // namespace
 
 ByteWindowEmitter::ByteWindowEmitter(Kernel& k, StageEmitter& stage, const WindowView& view, const ByteWindow& window,
-                                     int64_t width)
+                                     int64_t width, int bias)
     : k_(k),
       s_(stage),
       view_(view),
       w_(window),
       lanes_(lanes_of(k.target)),
+      bias_(bias),
       product_(byte_products(k, ElementTypes{window.data, DType::i8, DType::i32, DType::u8})) {
   const auto code = static_cast<uint8_t>(view.padding);
   constexpr uint32_t kEveryByte = 0x01010101;
@@ -118,6 +121,7 @@ void ByteWindowEmitter::load_weights(const Env& env) {
       }
     }
   start_ = k_.b.CreateNeg(start_);
+  if (bias_ >= 0) start_ = k_.b.CreateAdd(start_, load_bias(s_, bias_, env));
 }
 
 /// i1: this row of taps lies inside the image.

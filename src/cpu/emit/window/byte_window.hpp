@@ -11,8 +11,9 @@ namespace opfuse::cpu {
 
 class ByteWindowEmitter {
  public:
-  /// `width`: pixels per register tile.
-  ByteWindowEmitter(Kernel& k, StageEmitter& stage, const WindowView& view, const ByteWindow& window, int64_t width);
+  /// `width`: pixels per register tile; `bias`: number of the read that sums begin with (sum_start.hpp), -1: none.
+  ByteWindowEmitter(Kernel& k, StageEmitter& stage, const WindowView& view, const ByteWindow& window, int64_t width,
+                    int bias);
 
   /// Rows [r0, r1) of the channels in `env`, which are a whole vector.
   void emit(const Env& env, Value* r0, Value* r1);
@@ -29,7 +30,7 @@ class ByteWindowEmitter {
   StageEmitter& s_;
   const WindowView& view_;
   const ByteWindow& w_;
-  int lanes_;
+  int lanes_, bias_;
   Product product_;
   Value* padding_ = nullptr;  ///< words of taps outside, as they would lie in memory
   bool fills_ = false;        ///< they add something

@@ -14,6 +14,7 @@
 #include "cpu/emit/emitters.hpp"
 #include "cpu/emit/fence.hpp"
 #include "cpu/emit/parts.hpp"
+#include "cpu/emit/sum_start.hpp"
 #include "cpu/emit/window/band_means.hpp"
 #include "cpu/emit/window/byte_window.hpp"
 #include "cpu/window/window_schedule.hpp"
@@ -244,7 +245,10 @@ void emit_window(Kernel& k) {
   stage.unguard(view.data);
   WindowEmitter emitter(k, stage, view, width);
   if (const auto bytes = byte_window(k.spec.region, view, k.spec.layouts, k.target)) {
-    ByteWindowEmitter of_vector(k, stage, view, *bytes, width);
+    const auto start = start_of_sums(stage.stage, view.vec);
+    StageEmitter sums(k, start ? start->stage : stage.stage, 0, not_stored(means));
+    sums.unguard(view.data);
+    ByteWindowEmitter of_vector(k, sums, view, *bytes, width, start ? start->bias : -1);
     return emit_tiled_parts(k, stage.fresh_env(1), emitter.batch_axes(), Dim(emitter.blocks()), emitter.rows(),
                             [&](const Env& env, PartRange blocks, PartRange rows) {
                               emitter.each_vector(env, blocks.begin, blocks.end, [&](const Env& at, Value*) {
