@@ -90,7 +90,7 @@ struct KernelCosts {
   double ragged_blocks = 0;       ///< times: blocks of which the last is narrower
   double overlap_few = 0;         ///< saved per vector of results whose functions run between multiply-adds
   double overlap_many = 0;        ///< the same with registers to spare
-  double rounded_vector = 0;      ///< of results that are rounded to codes or bf16, where no products run beside it
+  double rounded_vector = 0;      ///< of codes that are made of sums, where no products run beside it
   double looks_ahead = 0;         ///< instructions of which a core runs some beside others
   double attention_step = 0;      ///< a step of attention, for any number of rows
   double winograd_launch = 0;     ///< of a launch: its barrier and first transforms, in which no weights arrive

@@ -152,7 +152,7 @@ std::optional<Problem> problem_of(const Region& region, const std::vector<ParamL
 /// the next tile while results of this one are rounded, but not over all of a large tile of short sums. Cycles are
 /// those of `widths_by_time`, for each channel.
 double rounding_cycles(const Problem& p, int64_t width) {
-  if (p.view.types.unit() == 1 || !shares_vectors(p.view.types, p.target)) return 0;
+  if (p.view.types.sum != DType::i32 || !has_byte_products(p.target)) return 0;
   const KernelCosts& costs = p.target.kernels;
   double products = static_cast<double>(channel_depth(p.stage, p.view)) / static_cast<double>(p.view.types.unit());
   for (const int tap : p.view.taps) products *= static_cast<double>(axis_extent(p.stage, tap).value());
