@@ -29,7 +29,8 @@ std::optional<std::string> bad_stage(const Stage& stage) {
   return bad_expression(values);
 }
 
-/// Programs lay images of these types as their kernel wishes (program/assign_layouts.cpp).
+/// Programs lay images of these types as their kernel wishes (program/assign_layouts.cpp), or copy them into blocks
+/// where something else keeps them dense (ProgramBuilder::without_kernel).
 bool lies_as_wished(const Param& param) {
   const Shape& shape = param.type.shape;
   return param.type.dtype == DType::bf16 && shape.rank() == 4 && shape[1].is_constant() && shape[1].value() > 1;
