@@ -168,14 +168,15 @@ namespace {
 struct ProductFeature {
   const char* name;
   bool codes, halves;
-  const char* field;     ///< of the schedule, which is not 0 in kernels that use it; null: all do
-  const char* skeleton;  ///< the only one that uses it; null: all do
+  enum In { all, matrices, windows } in = all;  ///< which kernels of these: of matrix registers, of depthwise sums
 };
-constexpr ProductFeature kProductFeatures[] = {
-    {"avx512vnni", true, false, nullptr, nullptr},  {"avxvnni", true, false, nullptr, nullptr},
-    {"avx512vbmi", true, false, nullptr, "window"}, {"avx512bf16", false, true, nullptr, nullptr},
-    {"amx-tile", true, true, "matrix", nullptr},    {"amx-int8", true, false, "matrix", nullptr},
-    {"amx-bf16", false, true, "matrix", nullptr}};
+constexpr ProductFeature kProductFeatures[] = {{"avx512vnni", true, false},
+                                               {"avxvnni", true, false},
+                                               {"avx512vbmi", true, false, ProductFeature::windows},
+                                               {"avx512bf16", false, true},
+                                               {"amx-tile", true, true, ProductFeature::matrices},
+                                               {"amx-int8", true, false, ProductFeature::matrices},
+                                               {"amx-bf16", false, true, ProductFeature::matrices}};
 
 }  // namespace
 
@@ -188,8 +189,9 @@ std::vector<std::string> needed_features(const Region& region, const Schedule& s
     if (std::find(target.beside.begin(), target.beside.end(), feature) == target.beside.end()) return false;
     for (const ProductFeature& f : kProductFeatures)
       if (feature == f.name)
-        return !((codes && f.codes) || (halves && f.halves)) || (f.field && schedule.get(f.field, 0) == 0) ||
-               (f.skeleton && schedule.skeleton != f.skeleton);
+        return !((codes && f.codes) || (halves && f.halves)) ||
+               (f.in == ProductFeature::matrices && schedule.get("matrix", 0) == 0) ||
+               (f.in == ProductFeature::windows && schedule.skeleton != "window");
     return !codes && !halves;
   });
   return needed;

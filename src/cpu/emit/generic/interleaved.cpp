@@ -10,6 +10,8 @@
 
 #include <llvm/Analysis/VectorUtils.h>
 
+#include <algorithm>
+
 #include "cpu/emit/nest.hpp"
 #include "kernel/reads.hpp"
 
