@@ -7,6 +7,7 @@
 #include "ir/copy_node.hpp"
 #include "ir/for_parts.hpp"
 #include "ir/outline.hpp"
+#include "ir/value_name.hpp"
 #include "ops/concat.hpp"
 #include "ops/recurrent_steps.hpp"
 #include "ops/registry.hpp"
@@ -102,7 +103,9 @@ void unroll(Graph& graph, Node& loop) {
     concat->axis = attrs.joins[r];
     const Node* maker = parts[0]->producer;
     Node* whole = graph.add_node(ops().find("concat"), concat, parts, 1, maker ? maker->sources : loop.sources, &loop);
-    take_over(graph, loop.outputs[r], whole->output());
+    Value* result = loop.outputs[r];
+    result->name = value_name(*result);  // the buffer of a loop that stays is named after the result's number
+    take_over(graph, result, whole->output());
   }
   graph.erase(&loop);
 }

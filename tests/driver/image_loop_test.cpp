@@ -341,6 +341,22 @@ TEST(ForParts, LoopsWithTheSameNamesInsideAreToldApart) {
   expect_proved(graph, compiled);
 }
 
+TEST(ForParts, AResultWithoutANameIsProved) {
+  const Graph graph = parse_graph(R"(graph (%x: f32[4,6,10]) {
+    %0 = for_parts (%x) {parts = 4, of = "image", cuts = [0], joins = [0]} {
+      %s = softmax(%x) {axis = 2}
+      yield %s
+    }
+    %y = softmax(%0) {axis = 1}
+    return %y })",
+                                  ops());
+  CompilationOptions options;
+  options.artifact.cache = false;
+  const Compilation compiled = compile_graph(graph, host_target(), options);
+  ASSERT_EQ(compiled.program.bodies.size(), 1u);
+  expect_proved(graph, compiled);
+}
+
 TEST(ForParts, MoreCopiesThanTheLimitAreRefused) {
   const auto refused = [](int64_t parts, int64_t limit) {
     const Graph graph =
