@@ -52,6 +52,9 @@ std::optional<std::pair<Expr, double>> scaled(const Expr& e) {
 
 bool is_near(double value, double wanted) { return std::fabs(value / wanted - 1) < 1e-6; }
 
+/// As a constant of f16 or bf16 stands for it.
+bool is_rounded(double value, double wanted) { return std::fabs(value / wanted - 1) < 0x1p-7; }
+
 /// c x^n, as a product in any order.
 struct Power {
   const Expr& x;
@@ -88,6 +91,8 @@ std::optional<ActivationForm> normal_form(const Expr& e) {
   if (!inner) return std::nullopt;
   if (function.op() == ExprOp::erf && is_near(inner->second, std::sqrt(0.5)))
     return ActivationForm{TabledActivation::gelu, inner->first};
+  if (function.op() == ExprOp::erf && is_rounded(inner->second, std::sqrt(0.5)))
+    return ActivationForm{TabledActivation::gelu_rounded, inner->first, inner->second / std::sqrt(0.5)};
   if (function.op() != ExprOp::tanh || !is_near(inner->second, std::sqrt(2 / std::numbers::pi))) return std::nullopt;
   const auto x = argument_of_cubic(inner->first);
   return x ? std::optional(ActivationForm{TabledActivation::gelu_tanh, *x}) : std::nullopt;

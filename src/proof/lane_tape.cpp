@@ -13,6 +13,7 @@ namespace {
 
 constexpr double kLogisticUlps = 3;
 constexpr double kTableUlps = 3.1;
+constexpr double kRoundedUlps = 5;  ///< its argument and its result are scaled
 
 /// f32(sum x w + shift): the graph has sum x w s_x s_w + bias f32(s_x s_w), whose scales differ by half an ULP, so the
 /// factor behind the cast is off by that of each addend, however much they cancel (region/integer_product.hpp). And of
@@ -24,6 +25,9 @@ bool sums_codes(const Expr& e) {
                      [](const Expr& a) { return a.op() == ExprOp::read && a.dtype() == DType::i32; });
 }
 
+double table_ulps(TabledActivation activation) {
+  return activation == TabledActivation::gelu_rounded ? kRoundedUlps : kTableUlps;
+}
 double table_floor(TabledActivation activation) { return activation == TabledActivation::silu ? 4e-7 : 3e-7; }
 
 }  // namespace
@@ -39,7 +43,7 @@ LaneTape::LaneTape(const Expr& expr, const SymbolValues& symbols, const ErrorMod
     if (model.tables && is_float(s.dtype))
       if (const auto form = activation_form(e)) {
         const auto at = numbers.find(form->x.node());
-        s.note = {kTableUlps, table_floor(form->activation), at == numbers.end() ? -1 : at->second};
+        s.note = {table_ulps(form->activation), table_floor(form->activation), at == numbers.end() ? -1 : at->second};
       }
     s.sums_codes = model.folded && sums_codes(e);
     s.bias_code = model.bias_code;

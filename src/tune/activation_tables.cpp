@@ -20,6 +20,8 @@ Bounds bounds_of(TabledActivation activation) {
       return {"SiLU", "within 2.6 ULP for x > -1, 4e-7 absolute below", "3 ULP"};
     case TabledActivation::gelu:
       return {"GELU", "within 3.1 ULP for x > -1, 3e-7 absolute below", "4.8 ULP, 4e-7"};
+    case TabledActivation::gelu_rounded:
+      return {"GELU by constants of 16 bits", "within 5 ULP for x > -1, 3e-7 absolute below", "4.8 ULP, 4e-7"};
     case TabledActivation::gelu_tanh:
       return {"GELU with tanh", "within 3 ULP for x > -1, 3e-7 absolute below", "2.6 ULP, 1e-7"};
   }

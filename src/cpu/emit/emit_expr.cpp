@@ -224,7 +224,7 @@ Value* ExprEmitter::activation_by_table(const Expr& e) {
   const auto form = activation_form(e);
   if (!form) return nullptr;
   Real x{&k_, emit(form->x, DType::f32)};
-  return has_activation_tables(x) ? emit_by_table(form->activation, x).v : nullptr;
+  return has_activation_tables(x) ? emit_by_table(*form, x).v : nullptr;
 }
 
 Value* ExprEmitter::binary(const Expr& e, DType dtype) {

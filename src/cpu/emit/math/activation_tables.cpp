@@ -7,7 +7,8 @@
 //
 // GELU, g(a) = -a P(-a), P the normal distribution: equal intervals around n h, n found by rounding a / h. 15
 // operations, of which 6 are multiply-adds, instead of 20 with 10. Its approximation by tanh is the same with
-// g(a) = -a / (1 + exp(2 sqrt(2/pi) (a + 0.044715 a^3))).
+// g(a) = -a / (1 + exp(2 sqrt(2/pi) (a + 0.044715 a^3))). With another constant than sqrt(1/2), argument and result are
+// scaled: x P(s x) = GELU(s x) / s.
 //
 // Coefficients by Lawson's iteration, highest power first; each is rounded before those below it are fitted. SiLU's g
 // is met within 7e-8, in the first interval within 1e-7 of its value. GELU's intervals are narrow enough to spare some
@@ -127,16 +128,18 @@ bool has_activation_tables(Real x) {
   return x.v->getType()->getScalarType()->isFloatTy() && width_of(x.v) == 16 && x.k->target.has("avx512dq");
 }
 
-Real emit_by_table(TabledActivation activation, Real x) {
-  switch (activation) {
+Real emit_by_table(const ActivationForm& form, Real x) {
+  switch (form.activation) {
     case TabledActivation::silu:
       return silu(x);
     case TabledActivation::gelu:
       return gelu(kGelu, x);
+    case TabledActivation::gelu_rounded:
+      return gelu(kGelu, x * x.of(form.stretch)) * x.of(1 / form.stretch);
     case TabledActivation::gelu_tanh:
       return gelu(kGeluTanh, x);
   }
-  throw fail(E::internal, "no tables for activation {}", static_cast<int>(activation));
+  throw fail(E::internal, "no tables for activation {}", static_cast<int>(form.activation));
 }
 
 }  // namespace opfuse::cpu

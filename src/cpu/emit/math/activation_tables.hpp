@@ -8,6 +8,6 @@ namespace opfuse::cpu {
 
 bool has_activation_tables(Real x);
 /// Bounds: docs/accuracy.md. The limit at -inf is within 1e-7 of 0, NaN stays.
-Real emit_by_table(TabledActivation activation, Real x);
+Real emit_by_table(const ActivationForm& form, Real x);
 
 }  // namespace opfuse::cpu
