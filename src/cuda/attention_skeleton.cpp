@@ -29,7 +29,7 @@ DType sum_type(const Region& region, size_t stage) { return region.stages[stage]
 bool see_halves(const Region& region, const TargetInfo&) {
   if (!resembles_attention(region)) return false;
   const auto view = viewed(region);
-  if (!view) return false;
+  if (!view || view->weight) return false;
   const DType dtype = sum_type(region, 0);
   return is_half(dtype) && sum_type(region, 2) == dtype && view->query.dtype() == dtype && view->key.dtype() == dtype &&
          view->value.dtype() == dtype && view->head_size(region) <= kMostOnTensorCores &&
@@ -64,6 +64,7 @@ std::optional<std::string> refuses(const Region& region, const TargetInfo& targe
   const auto found = view_attention(region);
   if (const auto* why = std::get_if<std::string>(&found)) return "attention: " + *why;
   const auto& view = std::get<AttentionView>(found);
+  if (view.weight) return "attention: the weights are changed behind the softmax";
   for (const StageOutput& o : region.stages[2].outputs)
     if (o.clipped) return "attention: a clipped result";
   if (!tile_for(region, view, target))

@@ -3,6 +3,7 @@
 #include "kernel/attention_view.hpp"
 
 #include <cmath>
+#include <map>
 #include <set>
 
 #include "region/dependence.hpp"
@@ -114,6 +115,50 @@ Weights unguarded(const Expr& weights) {
   return {weights, {}, "the weights are changed behind the softmax"};
 }
 
+bool is_weight(const Expr& e) {
+  if (e.op() != ExprOp::div || !is_result(e.args()[1], 1)) return false;
+  return is_exponential(e.args()[0], [](const Expr& score) { return score.op() == ExprOp::read; });
+}
+
+/// The output of the softmax's stage, with the weight as result 0.
+class ChangedWeight {
+ public:
+  Expr operator()(const Expr& e) {
+    const auto at = done_.find(e.node());
+    if (at != done_.end()) return at->second;
+    Expr made = changed(e);
+    return done_.emplace(e.node(), std::move(made)).first->second;
+  }
+  explicit ChangedWeight(const Stage& stage) : stage_(stage) {}
+  Expr found;         ///< the weight itself
+  bool alone = true;  ///< else only numbers are read that are the same everywhere, scales and zero points
+  EmptyRows empty = EmptyRows::undefined;
+
+ private:
+  const Stage& stage_;
+  std::map<const ExprNode*, Expr> done_;  // looked up only
+
+  bool is_number(const Expr& e) const {
+    return e.op() == ExprOp::read && stage_.reads[static_cast<size_t>(e.index())].stage < 0 &&
+           axes_of(stage_, e).empty();
+  }
+
+  Expr changed(const Expr& e) {
+    const Weights weights = unguarded(e);
+    if (weights.why.empty() && is_weight(weights.defined)) {
+      found = weights.defined, empty = weights.empty;
+      return Expr::result(0, DType::f32);
+    }
+    if (e.is_constant()) return e;
+    if (e.args().empty()) return alone = alone && is_number(e), e;
+    std::vector<Expr> args;
+    for (const Expr& a : e.args()) args.push_back((*this)(a));
+    if (e.op() == ExprOp::cast) return Expr::make_cast(args[0], e.dtype());
+    if (e.op() == ExprOp::bit_cast) return Expr::make_bit_cast(args[0], e.dtype());
+    return Expr::make(e.op(), std::move(args));
+  }
+};
+
 class AttentionFinder {
  public:
   explicit AttentionFinder(const Region& region) : region_(region) {}
@@ -167,12 +212,21 @@ class AttentionFinder {
                        s.reductions[1].kind == ReduceKind::sum && along(s.reductions[0].value);
     if (!shape) return "the softmax does not read the scores";
     if (!is_exponential(s.reductions[1].value, along)) return "another exponential than softmax's";
-    const auto [weights, empty, why] = unguarded(s.outputs[0].value);
-    if (!why.empty()) return why;
-    view_.empty = empty;
-    const bool quotient =
-        weights.op() == ExprOp::div && is_result(weights.args()[1], 1) && is_exponential(weights.args()[0], here);
-    return quotient ? "" : "the weights are changed behind the softmax";
+    return weights(s.outputs[0].value, here);
+  }
+
+  template <typename Here>
+  std::string weights(const Expr& output, const Here& here) {
+    ChangedWeight change(stage(1));
+    const Expr changed = change(output);
+    if (!change.found || !change.alone)
+      if (std::string why = unguarded(output).why; !why.empty()) return why;
+    if (!change.found) return "the weights are not exponentials over their sum";
+    if (!change.alone) return "the weights meet other operands behind the softmax";
+    if (!is_exponential(change.found.args()[0], here)) return "the weights are of other scores than their sum";
+    if (changed.op() != ExprOp::result) view_.weight = changed;
+    view_.empty = change.empty;
+    return "";
   }
 
   std::string context() {

@@ -1,6 +1,7 @@
 // Attention as its skeleton sees it: three stages
 //   scores[b, m, n] = f(sum over d of query(b, m, d) * key(b, n, d))   f: scale, mask, bias, any expression
-//   weights         = softmax of scores along n [0 in rows that are masked everywhere]
+//   weights         = h(softmax of scores along n [0 in rows that are masked everywhere])   h: a rounding to codes, any
+//                     expression of the weight and of numbers that are the same everywhere
 //   result[b, m, c] = g(sum over n of weights[b, m, n] * value(b, n, c))
 // Operands are expressions over any index maps, so heads cut from a projection need no copy.
 #pragma once
@@ -28,6 +29,7 @@ struct AttentionView {
   int column = 0;    ///< c in stage 2: its last domain axis
   int summed = 0;    ///< n in stage 2: its reduce axis
   EmptyRows empty = EmptyRows::undefined;
+  Expr weight;  ///< h, of the weight as result 0; empty: the weight itself
   /// Where the score is more than a mask's number (of stage 0, boolean): elsewhere it is -1e30 or less whatever the
   /// product is. Empty: everywhere.
   Expr needed;

@@ -46,6 +46,18 @@ const std::vector<SymbolValues> kLengths = {{{"b", 1}, {"m", 1}, {"n", 1}},    {
                                             {{"b", 1}, {"m", 5}, {"n", 1900}}, {{"b", 2}, {"m", 3}, {"n", 0}},
                                             {{"b", 0}, {"m", 5}, {"n", 5}},    {{"b", 1}, {"m", 300}, {"n", 3}}};
 
+Sizes other_weights(const std::string& weights, Sizes s = sized(5, 7, 4)) {
+  s.weights = weights;
+  return s;
+}
+
+/// To codes of u8 and back.
+std::string rounded_weights(double step) {
+  return fmt::format(
+      "t0 = div(exp(sub(r1, s0)), s1); mul(cast<f32>(cast<u8>(min(max(round_even(div(t0, {0})), 0), 255))), {0})",
+      step);
+}
+
 std::vector<Case> cases() {
   std::vector<Case> all;
   for (int depth : {1, 3, 16, 64, 80, 128})
@@ -98,6 +110,24 @@ std::vector<Case> cases() {
   all.push_back(with_mask(attention("long_rows_without_keys_zero", zero_without_keys(long_rows)),
                           holes(11, 1500, -kInfinity, 0)));
   all.push_back(attention("open_lengths_zero", zero_without_keys(open(16)), kLengths));
+  for (const auto& [rows, keys] : {std::pair{20, 33}, {5, 7}, {40, 197}}) {
+    const std::string name = fmt::format("{}x{}", rows, keys);
+    const Sizes plain = sized(rows, keys, 16);
+    all.push_back(attention("weights_doubled_" + name, other_weights("mul(div(exp(sub(r1, s0)), s1), 2)", plain)));
+    all.push_back(attention("weights_squared_" + name,
+                            other_weights("t0 = div(exp(sub(r1, s0)), s1); sub(mul(t0, t0), 0.25)", plain)));
+    Case coarse = attention("weights_rounded_" + name, other_weights(rounded_weights(1.0 / 8), plain));
+    coarse.tolerance = 0.2;  // a weight on a tie
+    all.push_back(coarse);
+  }
+  const Sizes few = masked(sized(10, 37, 16), "f32[10,37]", "a1, a2", "add(s0, r2)");
+  all.push_back(with_mask(attention("changed_weights_of_rows_without_keys",
+                                    other_weights("t0 = div(exp(sub(r1, s0)), s1); select(is_nan(t0), 1, t0)", few)),
+                          holes(10, 37, -kInfinity, 0)));
+  all.push_back(
+      with_mask(attention("changed_zeros_of_rows_without_keys",
+                          other_weights("add(select(eq(s0, -inf), 0, div(exp(sub(r1, s0)), s1)), 0.125)", few)),
+                holes(10, 37, -kInfinity, 0)));
   Case wide = attention("wide_scores", sized(12, 70, 16));
   wide.low = -12, wide.high = 12;
   all.push_back(wide);
@@ -115,12 +145,6 @@ struct Refused {
 
 void PrintTo(const Refused& r, std::ostream* out) { *out << r.name; }
 
-Sizes other_weights(const std::string& weights) {
-  Sizes s = sized(5, 7, 4);
-  s.weights = weights;
-  return s;
-}
-
 Sizes mixed_query() {
   Sizes s = sized(5, 7, 4);
   s.query = "mul(r0, r1)";
@@ -128,12 +152,14 @@ Sizes mixed_query() {
 }
 
 const Refused kRefused[] = {
-    {"weights_doubled", other_weights("mul(div(exp(sub(r1, s0)), s1), 2)"),
-     "the weights are changed behind the softmax"},
-    {"weights_not_divided", other_weights("exp(sub(r1, s0))"), "the weights are changed behind the softmax"},
-    {"log_softmax", other_weights("sub(sub(r1, s0), log(s1))"), "the weights are changed behind the softmax"},
-    {"nan_becomes_one", other_weights("t0 = div(exp(sub(r1, s0)), s1); select(is_nan(t0), 1, t0)"),
-     "rows without keys become no zeros"},
+    {"weights_not_divided", other_weights("exp(sub(r1, s0))"), "the weights are not exponentials over their sum"},
+    {"log_softmax", other_weights("sub(sub(r1, s0), log(s1))"), "the weights are not exponentials over their sum"},
+    {"weights_times_scores", other_weights("mul(div(exp(sub(r1, s0)), s1), r1)"),
+     "the weights meet other operands behind the softmax"},
+    {"changed_weights_of_long_rows", other_weights("mul(div(exp(sub(r1, s0)), s1), 2)", sized(64, 9000, 64)),
+     "the weights are changed behind the softmax, and all keys of a row do not fit in one block"},
+    {"changed_weights_of_open_rows", other_weights("mul(div(exp(sub(r1, s0)), s1), 2)", open(16)),
+     "the weights are changed behind the softmax, and all keys of a row do not fit in one block"},
     {"empty_becomes_one", other_weights("select(eq(s0, -inf), 1, div(exp(sub(r1, s0)), s1))"),
      "rows without keys become no zeros"},
     {"zero_where_the_sum_is_one", other_weights("select(eq(s1, 1), 0, div(exp(sub(r1, s0)), s1))"),

@@ -10,11 +10,13 @@ namespace {
 
 bool see(const Region& region, const TargetInfo&) { return resembles_attention(region); }
 
-std::optional<std::string> refuses(const Region& region, const TargetInfo&) {
+std::optional<std::string> refuses(const Region& region, const TargetInfo& target) {
   if (auto why = refuse_sequence(region)) return why;
   const auto found = view_attention(region);
-  const auto* why = std::get_if<std::string>(&found);
-  return why ? std::optional("attention: " + *why) : std::nullopt;
+  if (const auto* why = std::get_if<std::string>(&found)) return "attention: " + *why;
+  if (std::get<AttentionView>(found).weight && schedule_attention(region, target, 1).empty())
+    return "attention: the weights are changed behind the softmax, and all keys of a row do not fit in one block";
+  return std::nullopt;
 }
 
 void wish(const Region& region, const TargetInfo&, LayoutWish& wish) {
@@ -33,6 +35,9 @@ std::optional<std::string> check(const Schedule& schedule, const Region& region,
                                  const TargetInfo&) {
   if (auto why = verify_fields<AttentionSchedule>(schedule)) return why;
   const auto s = typed<AttentionSchedule>(schedule);
+  const auto found = view_attention(region);
+  const auto* view = std::get_if<AttentionView>(&found);
+  if (s.group && view && view->weight) return "weights that are changed behind the softmax in several blocks of keys";
   const Dim& keys = region.stages[0].domain.back();
   if (!s.group && keys != Dim(s.keys)) return fmt::format("keys={} of {} in one block", s.keys, keys.text());
   return std::nullopt;

@@ -98,7 +98,8 @@ AttentionSchedule schedule_with(int64_t rows, const Region& region, const Attent
   const int64_t panel = s.nv * target.lanes_f32();
   const int64_t bytes = 4 * (view.head_size(region) + view.columns(region));
   const auto l2 = static_cast<double>(target.l2_bytes);
-  if (keys && static_cast<double>(*keys * bytes) <= target.shares.attention * l2) {
+  const double room = view.weight ? 1 : target.shares.attention;  // changed weights want all keys in one block
+  if (keys && static_cast<double>(*keys * bytes) <= room * l2) {
     s.keys = std::max<int64_t>(*keys, 1);
   } else {
     const auto most =
@@ -120,8 +121,10 @@ std::vector<Ranked<AttentionSchedule>> schedule_attention(const Region& region, 
   if (!view) return {};
   const auto extent = region.stages[0].domain[static_cast<size_t>(view->row)].constant();
   std::vector<Ranked<AttentionSchedule>> schedules;
-  for (const auto& [cycles, rows] : rows_by_time(extent, target, most))
-    schedules.push_back({cycles, schedule_with(rows, region, *view, target)});
+  for (const auto& [cycles, rows] : rows_by_time(extent, target, most)) {
+    const AttentionSchedule schedule = schedule_with(rows, region, *view, target);
+    if (!(view->weight && schedule.group)) schedules.push_back({cycles, schedule});
+  }
   return schedules;
 }
 

@@ -22,8 +22,9 @@ constexpr int64_t kUnrolledVectors = 8;
 
 }  // namespace
 
-AttentionEmitter::AttentionEmitter(Kernel& k, StageEmitter& scores, StageEmitter& context, const AttentionView& view)
-    : k_(k), s_(scores), c_(context), view_(view) {
+AttentionEmitter::AttentionEmitter(Kernel& k, StageEmitter& scores, StageEmitter& weights, StageEmitter& context,
+                                   const AttentionView& view)
+    : k_(k), s_(scores), w_(weights), c_(context), view_(view) {
   const auto s = typed<AttentionSchedule>(k.spec.schedule);
   lanes_ = lanes_of(k.target);
   rows_ = s.rows;
@@ -34,6 +35,7 @@ AttentionEmitter::AttentionEmitter(Kernel& k, StageEmitter& scores, StageEmitter
   group_ = group_rows(s);
   depth_ = view.head_size(k.spec.region);
   columns_ = view.columns(k.spec.region);
+  OPFUSE_CHECK(!(blocks_ && view.weight), "weights are changed before all keys of a row are summed");
   OPFUSE_CHECK(blocks_ || keys() == Dim(keys_), "{} keys in a block of {}", keys().text(), keys_);
   place_scratch(attention_scratch(s, view, k.spec.region, k.target));
   for (int64_t i = 0; i < rows_ * std::max(nv_, nc_); ++i) acc_.push_back(k.variable(vector_type()));
@@ -200,8 +202,8 @@ void emit_attention(Kernel& k) {
   OPFUSE_CHECK(std::holds_alternative<AttentionView>(found), "{}", std::get<std::string>(found));
   const Operand none;  // scores and weights are never addressed as tensors
   const StageEmitter::Locals locals{{{0, 0}, none}, {{1, 0}, none}};
-  StageEmitter scores(k, 0, locals), context(k, 2, locals);
-  AttentionEmitter emitter(k, scores, context, std::get<AttentionView>(found));
+  StageEmitter scores(k, 0, locals), weights(k, 1, locals), context(k, 2, locals);
+  AttentionEmitter emitter(k, scores, weights, context, std::get<AttentionView>(found));
   emit_tiled_parts(k, scores.fresh_env(1), emitter.batch_axes(), Dim(1), emitter.tiles(),
                    [&](const Env& env, PartRange, PartRange tiles) { emitter.emit(env, tiles.begin, tiles.end); });
 }

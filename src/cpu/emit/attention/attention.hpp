@@ -7,7 +7,7 @@
 //           [rows][keys]                            its scores, then its weights before they are divided by their sum
 //           [rows]                                  maxima of its rows
 //           [rows]                                  factors of rows: 1 / sum, or what a new block scales earlier ones
-//           by
+//                                                   by; 1 where weights were changed, and so divided, before
 //   and where the keys come in several blocks, for every row of a group
 //           [group] x 2, [group][columns]           maximum, sum and result so far
 #pragma once
@@ -20,7 +20,8 @@ namespace opfuse::cpu {
 
 class AttentionEmitter {
  public:
-  AttentionEmitter(Kernel& k, StageEmitter& scores, StageEmitter& context, const AttentionView& view);
+  AttentionEmitter(Kernel& k, StageEmitter& scores, StageEmitter& weights, StageEmitter& context,
+                   const AttentionView& view);
 
   Dim tiles() const;  ///< of query rows
   std::vector<int> batch_axes() const;
@@ -46,7 +47,7 @@ class AttentionEmitter {
   };
 
   Kernel& k_;
-  StageEmitter &s_, &c_;  ///< scores, context
+  StageEmitter &s_, &w_, &c_;  ///< scores, weights, context
   const AttentionView& view_;
   int64_t lanes_, rows_, nv_, nc_, depth_, columns_, keys_, group_;
   int64_t depth_capacity_, key_capacity_, score_stride_, result_stride_;
@@ -111,6 +112,7 @@ class AttentionEmitter {
   Value* largest(Value* row, Value* count);
   Value* exponentials(Value* row, Value* count, Value* top);
   Value* divisor(Value* sum);
+  void change_weights(Value* row, Value* count, Value* sum);
 };
 
 }  // namespace opfuse::cpu
