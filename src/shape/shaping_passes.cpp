@@ -14,6 +14,7 @@ const std::vector<ShapingPass>& shaping_passes() {
       widen_halves(),          // first: kernels compute in f32, and the others ask for kernels
       sum_codes(),             // before siblings: who reads codes is not a sibling of who reads what they stand for
       merge_siblings(),        // before movements: attention reads the columns of the product, as one of them
+      codes_to_attention(),    // behind codes: products that make its operands store codes then
       absorb_movements(),      // before images: what is left between the groups decides how far a loop goes
       add_in_parts(),          // before images: its sum has no group afterwards
       loop_over_images(),      // before the joins, which are chosen for the maps of one image

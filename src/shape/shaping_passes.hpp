@@ -29,6 +29,8 @@ ShapingPass widen_halves();
 ShapingPass sum_codes();
 /// Linears of one value become one product.
 ShapingPass merge_siblings();
+/// Operands of attention that are rounded to one step are stored and read as codes.
+ShapingPass codes_to_attention();
 /// Movements of elements around attention and rotary embeddings become part of their loads and stores.
 ShapingPass absorb_movements();
 /// Tables added to concatenated tokens are added where the tokens are made.

@@ -155,6 +155,13 @@ Lines movements(const Verdicts& verdicts) {
   return lines;
 }
 
+Lines operands_as_codes(const Verdicts& verdicts) {
+  int64_t operands = 0;
+  for (const ShapeVerdict& v : verdicts) operands += v.number("operands");
+  return {fmt::format("{} attention group{} read {} operand{} as codes", verdicts.size(), plural(verdicts.size()),
+                      operands, plural(static_cast<size_t>(operands)))};
+}
+
 Lines images(const Verdicts& verdicts) {
   Lines lines;
   for (const ShapeVerdict& v : verdicts) {
@@ -197,7 +204,7 @@ constexpr Teller kTellers[] = {
     {"widen-halves", halves},        {"sum-codes", precisions},    {"merge-siblings", siblings},
     {"absorb-movements", movements}, {"loop-over-images", images}, {"narrow-maps", maps},
     {"run-in-slices", slices},       {"narrow-factors", narrowed}, {"narrow-streams", streams},
-    {"pack-codes", codes},           {"narrow-weights", weights}};
+    {"pack-codes", codes},           {"narrow-weights", weights},  {"codes-to-attention", operands_as_codes}};
 
 Lines lines_of(const std::string& pass, const Verdicts& verdicts) {
   for (const Teller& teller : kTellers)
