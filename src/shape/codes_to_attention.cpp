@@ -27,10 +27,11 @@ namespace {
 constexpr const char* kPass = "codes-to-attention";
 constexpr double kLeastScale = 0x1p-100, kMostScale = 0x1p100;  ///< c * s / s rounds to c: nothing over- or underflows
 
-/// What a group does to its only operand: movements, and pairs of one step.
-struct RoundedOperand {
+/// x, moved and rounded to one step.
+struct Rounded {
+  Value* x = nullptr;
   const Node *quantize = nullptr, *dequantize = nullptr;
-  std::vector<const Node*> movements;  ///< the first one reads the operand
+  std::vector<const Node*> movements;  ///< the first one reads x
 };
 
 bool is_one_step(const Node& quantize) {
@@ -55,9 +56,10 @@ bool only_moves(const Node& node) {
          (is_view(node) || is_a<Transpose>(node) || is_a<Slice>(node));
 }
 
-std::optional<RoundedOperand> rounded_operand(const Node& group) {
+/// What the group makes of its only operand, where that is no more than movements and pairs of one step.
+std::optional<Rounded> rounded_by(const Node& group) {
   if (group.op != fused_op() || group.inputs.size() != 1 || group.outputs.size() != 1) return std::nullopt;
-  RoundedOperand found;
+  Rounded found{.x = group.inputs[0]};
   const Value* v = group.body->outputs()[0];
   size_t nodes = 0;
   for (; v->producer; ++nodes) {
@@ -79,12 +81,24 @@ std::optional<RoundedOperand> rounded_operand(const Node& group) {
   return found;
 }
 
-/// Movements in front of the group as well, where nothing else reads what they move; the value that the first one reads.
-Value* behind_movements(Value* x, std::vector<const Node*>& movements) {
-  std::vector<const Node*> more;
-  for (; x->producer && only_moves(*x->producer) && x->only_use(); x = x->producer->input(0)) more.push_back(x->producer);
-  movements.insert(movements.begin(), more.rbegin(), more.rend());
-  return x;
+/// What `reader` alone reads, by one group or by several and movements between them, which nothing else reads.
+std::optional<Rounded> rounded(const Node& reader, Value* operand) {
+  const auto mine = [&](const Use& use) { return use.node == &reader; };
+  if (operand->as_output || !std::all_of(operand->uses.begin(), operand->uses.end(), mine)) return std::nullopt;
+  Rounded all{.x = operand};
+  while (all.x->producer && (all.x == operand || all.x->only_use())) {
+    const Node& maker = *all.x->producer;
+    if (const auto part = rounded_by(maker); part && (!all.quantize || same_step(*part->quantize, *all.quantize))) {
+      all.movements.insert(all.movements.begin(), part->movements.begin(), part->movements.end());
+      all.x = part->x, all.quantize = part->quantize, all.dequantize = part->dequantize;
+    } else if (only_moves(maker)) {
+      all.movements.insert(all.movements.begin(), &maker);
+      all.x = maker.input(0);
+    } else {
+      break;
+    }
+  }
+  return all.quantize ? std::optional(std::move(all)) : std::nullopt;
 }
 
 /// `node` of a group's body once more, outside, with another first operand; the others are constants.
@@ -119,8 +133,7 @@ class CodesToAttention {
   void join_makers() {
     for (Node* quantize : made_) {
       Node* maker = quantize->input(0)->producer;
-      if (!maker || maker->op != fused_op() || !quantize->input(0)->only_use() ||
-          graph_.is_output(quantize->input(0)))
+      if (!maker || maker->op != fused_op() || !quantize->input(0)->only_use() || graph_.is_output(quantize->input(0)))
         continue;
       outline_unless(graph_, {maker, quantize}, {fused_op(), maker->label, maker->pattern}, legality());
     }
@@ -145,23 +158,22 @@ class CodesToAttention {
 
   /// The group with the dequantised operand inside, or null and nothing changed.
   Node* read_as_codes(Node* attention, Value* operand) {
-    Node* group = operand->producer;
-    auto rounded = group ? rounded_operand(*group) : std::nullopt;
-    if (!rounded) return nullptr;
+    const auto found = rounded(*attention, operand);
+    if (!found) return nullptr;
+    Node* maker = operand->producer;
     bool fresh = false;
-    Value* x = behind_movements(group->inputs[0], rounded->movements);
-    Value* codes = codes_of(x, *rounded->quantize, group, fresh);
+    Value* codes = codes_of(found->x, *found->quantize, maker, fresh);
     Node* quantize = codes->producer;
     std::vector<Node*> added;
     Value* v = codes;
-    for (const Node* movement : rounded->movements) added.push_back((v = copied(graph_, *movement, v, group))->producer);
-    Node* dequantize = copied(graph_, *rounded->dequantize, v, group)->producer;
+    for (const Node* movement : found->movements) added.push_back((v = copied(graph_, *movement, v, maker))->producer);
+    Node* dequantize = copied(graph_, *found->dequantize, v, maker)->producer;
     replace_operand(attention, operand, dequantize->output());
     const Outline how{fused_op(), attention->label, attention->pattern};
     const auto joined = outline_unless(graph_, {dequantize, attention}, how, legality());
     if (const auto* grown = std::get_if<Node*>(&joined)) {
       if (fresh) made_.push_back(quantize);
-      erase_unread(group);
+      erase_unread(maker);
       return *grown;
     }
     replace_operand(attention, dequantize->output(), operand);
@@ -171,12 +183,12 @@ class CodesToAttention {
     return nullptr;
   }
 
-  /// The node, and movements in front of it.
+  /// The node, and movements and roundings in front of it.
   void erase_unread(Node* node) {
-    while (node && node->output()->uses.empty() && !graph_.is_output(node->output())) {
+    while (node && node->output()->uses.empty() && !node->output()->as_output) {
       Node* before = node->input(0)->producer;
       graph_.erase(node);
-      node = before && only_moves(*before) ? before : nullptr;
+      node = before && (only_moves(*before) || rounded_by(*before)) ? before : nullptr;
     }
   }
 

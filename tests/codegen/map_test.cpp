@@ -1,6 +1,8 @@
 // Elementwise and injective kernels: layouts, broadcasting, padding, concat, gather, element types.
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "codegen/run_kernel.hpp"
 
 namespace opfuse::test {
@@ -61,6 +63,50 @@ const std::vector<Case> kColours = {
     colours("plain", 3, "12,12", "f32", 4),
 };
 OPFUSE_CASES(Colours, kColours);
+
+/// A pair of Q and DQ with zero point `zero`: steps of 1/8, ties, what is far outside, infinity, NaN, -0.
+Case rounded(const std::string& name, const std::string& type, int64_t zero, const std::string& value) {
+  const auto [low, high] = type == "u8" ? std::pair(0, 255) : std::pair(-128, 127);
+  const std::string code = fmt::format(
+      "cast<i32>(cast<{0}>(min(max(add(round_even(div(r0, 0.125)), cast<f32>(r1:{0})), {1}), {2})))", type, low, high);
+  Case c;
+  c.name = name;
+  c.region = fmt::format(
+      "region\nparam input f32[403]\nparam input {0}[1]\nparam output f32[403]\nstage map\n  domain [403]\n"
+      "  read param 0 at [a0]\n  read param 1 at [0]\n  output param 2 f32[403] at [a0] = {1}\n",
+      type,
+      fmt::format(fmt::runtime(value), fmt::format("mul(cast<f32>(sub({}, cast<i32>(r1:{}))), 0.125)", code, type)));
+  Tensor x(DType::f32, {403}), z(type == "u8" ? DType::u8 : DType::i8, {1});
+  for (int64_t i = 0; i < 403; ++i) x.set_real(i, static_cast<double>(i - 200) / 8 + (i % 3) * 0.0625);
+  const double ends[] = {std::nan(""), -0.0, 1e30, -1e30, HUGE_VAL, -HUGE_VAL, 1e-30, -1e-30};
+  for (int64_t i = 0; i < 8; ++i) x.set_real(17 * i, ends[i]);
+  z.set_integer(0, zero);
+  c.operands = {x, z};
+  c.tolerance = 0;
+  c.precision = Precision::typed;
+  return c;
+}
+
+const std::vector<Case> kRounded = {
+    rounded("u8", "u8", 117, "{}"),
+    rounded("u8_without_zero", "u8", 0, "{}"),
+    rounded("u8_all_above", "u8", 255, "{}"),
+    rounded("i8", "i8", -5, "{}"),
+    rounded("i8_without_zero", "i8", 0, "{}"),
+    rounded("sign_of_u8", "u8", 0, "div(1, {})"),  // of 0
+    rounded("sign_of_i8", "i8", 0, "div(1, {})"),
+};
+OPFUSE_CASES(NumbersOfCodes, kRounded);
+
+TEST(NumbersOfCodesText, stay_floats) {
+  const TargetInfo target = parse_target("cpu:avx512");
+  CodegenOptions options;
+  options.emit_assembly = true;
+  const std::string text = generate({spec_of(kRounded[0], target)}, target, options).kernels[0].assembly;
+  EXPECT_NE(text.find("vrndscaleps"), std::string::npos) << text;
+  EXPECT_EQ(text.find("vcvttps2dq\t%zmm"), std::string::npos) << text;
+  EXPECT_EQ(text.find("vcvtdq2ps\t%zmm"), std::string::npos) << text;
+}
 
 /// Lanes run along the pixels: every vector is one of them, and one store has all channels.
 TEST(ColoursText, is_stored_in_whole_vectors) {

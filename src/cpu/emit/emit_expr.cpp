@@ -116,6 +116,7 @@ Value* ExprEmitter::compute(const Expr& e, DType dtype) {
     case ExprOp::cast:
       if (const auto form = code_form(e))
         if (Value* x = emit(form->x); has_code_instructions(k_, x)) return emit_code(k_, x, *form);
+      if (Value* number = number_of_code(e)) return number;
       return emit_cast(k_, emit(e.args()[0]), e.args()[0].dtype(), e.dtype());
     case ExprOp::bit_cast:
       return emit_bit_cast(k_, emit(e.args()[0]), e.args()[0].dtype(), e.dtype());

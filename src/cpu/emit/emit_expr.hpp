@@ -45,6 +45,7 @@ class ExprEmitter {
   Value* integer_pow(bool is_unsigned, Value* x, Value* y);
   Value* binary(const Expr& e, DType dtype);
   Value* activation_by_table(const Expr& e);
+  Value* number_of_code(const Expr& e);
   Value* compare(ExprOp op, DType dtype, Value* x, Value* y);
 };
 

@@ -156,6 +156,7 @@ Lines movements(const Verdicts& verdicts) {
 }
 
 Lines operands_as_codes(const Verdicts& verdicts) {
+  if (verdicts.empty()) return {};
   int64_t operands = 0;
   for (const ShapeVerdict& v : verdicts) operands += v.number("operands");
   return {fmt::format("{} attention group{} read {} operand{} as codes", verdicts.size(), plural(verdicts.size()),
