@@ -13,30 +13,32 @@ namespace opfuse::test {
 struct Sizes {
   std::string batch = "2", rows = "5", keys = "7";
   int depth = 4, columns = 4;
-  std::string mask = "";                 ///< type and shape of an operand of the scores: "f32[5,7]"
-  std::string mask_at = "a1, a2";        ///< its index map
-  std::string score = "mul(s0, 0.5)";    ///< of s0 and r2
-  std::string query = "r0", key = "r1";  ///< of the reads
+  std::string mask = "";                               ///< type and shape of an operand of the scores: "f32[5,7]"
+  std::string mask_at = "a1, a2";                      ///< its index map
+  std::string score = "mul(s0, 0.5)";                  ///< of s0 and r2
+  std::string query = "r0", key = "r1", value = "r1";  ///< of the reads
   std::string weights = "div(exp(sub(r1, s0)), s1)";
   std::string result = "s0";
-  bool keys_transposed = false;  ///< keys are [batch, depth, keys]
-  bool heads_inside = false;     ///< operands and result are [rows, batch, size], the result as [rows, batch * size]
+  std::string types[3] = {"f32", "f32", "f32"};  ///< of queries, keys and values
+  bool keys_transposed = false;                  ///< keys are [batch, depth, keys]
+  bool heads_inside = false;  ///< operands and result are [rows, batch, size], the result as [rows, batch * size]
 };
 
 inline std::string attention_region(const Sizes& s) {
-  const auto operand = [&](const std::string& rows, int size) {
-    return s.heads_inside ? fmt::format("f32[{},{},{}]", rows, s.batch, size)
-                          : fmt::format("f32[{},{},{}]", s.batch, rows, size);
+  const auto operand = [&](const std::string& type, const std::string& rows, int size) {
+    return s.heads_inside ? fmt::format("{}[{},{},{}]", type, rows, s.batch, size)
+                          : fmt::format("{}[{},{},{}]", type, s.batch, rows, size);
   };
   const auto at = [&](int row, int column) {
     return s.heads_inside ? fmt::format("[a{}, a0, a{}]", row, column) : fmt::format("[a0, a{}, a{}]", row, column);
   };
   const std::string scores = fmt::format("[{},{},{}]", s.batch, s.rows, s.keys);
-  std::string text = "region\nparam input " + operand(s.rows, s.depth) + "\n";
+  std::string text = "region\nparam input " + operand(s.types[0], s.rows, s.depth) + "\n";
   text += "param input " +
-          (s.keys_transposed ? fmt::format("f32[{},{},{}]", s.batch, s.depth, s.keys) : operand(s.keys, s.depth)) +
+          (s.keys_transposed ? fmt::format("f32[{},{},{}]", s.batch, s.depth, s.keys)
+                             : operand(s.types[1], s.keys, s.depth)) +
           "\n";
-  text += "param input " + operand(s.keys, s.columns) + "\n";
+  text += "param input " + operand(s.types[2], s.keys, s.columns) + "\n";
   const std::string result = s.heads_inside ? fmt::format("f32[{},{}]", s.rows, std::stoi(s.batch) * s.columns)
                                             : fmt::format("f32[{},{},{}]", s.batch, s.rows, s.columns);
   text += "param output " + result + "\n";
@@ -52,7 +54,8 @@ inline std::string attention_region(const Sizes& s) {
           "  reduction sum exp(sub(r0, s0))\n  output local f32" +
           scores + " at [a0, a1, a2] = " + s.weights + "\n";
   text += fmt::format("stage contraction\n  domain [{},{},{}]\n  reduce [{}]\n", s.batch, s.rows, s.columns, s.keys);
-  text += "  read stage 1.0 at [a0, a1, a3]\n  read param 2 at " + at(3, 2) + "\n  reduction sum mul(r0, r1)\n";
+  text += "  read stage 1.0 at [a0, a1, a3]\n  read param 2 at " + at(3, 2) + "\n  reduction sum mul(r0, " + s.value +
+          ")\n";
   text += "  output param 3 " + result + " at " +
           (s.heads_inside ? fmt::format("[a1, {}*a0 + a2]", s.columns) : std::string("[a0, a1, a2]")) + " = " +
           s.result + "\n";

@@ -6,6 +6,7 @@
 #include "codegen/attention_regions.hpp"
 #include "codegen/run_kernel.hpp"
 #include "kernel/attention_view.hpp"
+#include "target/missing_features.hpp"
 
 namespace opfuse::test {
 namespace {
@@ -135,6 +136,79 @@ std::vector<Case> cases() {
 }
 
 OPFUSE_CASES(Attention, cases());
+
+/// A dequantised code of read `r`.
+std::string number_of_code(const std::string& type, int read, int zero, double scale) {
+  return fmt::format("mul(cast<f32>(sub(cast<i32>(r{}:{}), {}:i32)), {})", read, type, zero, scale);
+}
+
+struct Coded {
+  std::string name;
+  Sizes sizes;
+  std::string query = "u8", key = "u8", value = "u8", weight = "u8";
+  int zeros[4] = {117, 131, 90, 0};  ///< of queries, keys, values, weights
+};
+
+Case coded(const Coded& c) {
+  Sizes s = c.sizes;
+  s.types[0] = c.query, s.types[1] = c.key, s.types[2] = c.value;
+  s.query = number_of_code(c.query, 0, c.zeros[0], 0.03125);
+  s.key = number_of_code(c.key, 1, c.zeros[1], 0.0625);
+  s.value = number_of_code(c.value, 1, c.zeros[2], 0.125);
+  const auto [low, high] = c.weight == "u8" ? std::pair(0, 255) : std::pair(-128, 127);
+  s.weights = fmt::format(
+      "t0 = div(exp(sub(r1, s0)), s1); mul(cast<f32>(sub(cast<i32>(cast<{0}>(min(max(add(round_even(div(t0, "
+      "0.0078125)), "
+      "{1}), {2}), {3}))), {1}:i32)), 0.0078125)",
+      c.weight, c.zeros[3], low, high);
+  s.score = "mul(s0, 0.0625)";
+  Case made;
+  made.name = c.name;
+  made.region = attention_region(s);
+  made.tolerance = 0.01;  // a weight on a tie is off by 1/128
+  return made;
+}
+
+const std::vector<Coded> kCoded = {
+    {"bert", sized(32, 32, 64)},
+    {"odd", sized(33, 31, 20, 12)},
+    {"one_of_each", sized(1, 1, 4, 1)},
+    {"few_columns", sized(5, 70, 8, 3)},
+    {"wide_heads", sized(9, 50, 128, 100)},
+    {"depth_of_words", sized(9, 21, 36, 40)},
+    {"heads_inside", with_heads_inside(sized(37, 37, 24, 24, "3"))},
+    {"long_rows", sized(7, 700, 16, 16, "1")},
+    {"signed", sized(19, 23, 16), "i8", "i8", "i8", "i8", {-3, 5, -128, -128}},
+    {"signed_keys", sized(19, 23, 16), "u8", "i8", "i8", "u8", {128, 0, 0, 0}},
+    {"ends", sized(19, 23, 16), "u8", "u8", "u8", "u8", {0, 255, 0, 5}},
+    {"weights_with_zero", sized(20, 37, 16), "u8", "u8", "u8", "u8", {255, 0, 255, 77}},
+};
+
+TargetInfo with_bytes() { return parse_target("cpu:avx512-vnni"); }
+
+class CodedAttention : public testing::TestWithParam<Coded> {};
+
+TEST_P(CodedAttention, IsTheSameByProductsOfBytes) {
+  const TargetInfo target = with_bytes();
+  if (!missing_features(target.features).empty()) GTEST_SKIP() << "no vpdpbusd";
+  check_case(coded(GetParam()), target);
+}
+
+TEST_P(CodedAttention, MultipliesBytes) {
+  CodegenOptions options;
+  options.emit_assembly = true;
+  const TargetInfo target = with_bytes();
+  const std::string text = generate({spec_of(coded(GetParam()), target)}, target, options).kernels[0].assembly;
+  EXPECT_NE(text.find("vpdpbusd"), std::string::npos) << text;
+  EXPECT_EQ(text.find("vfmadd231ps\t("), std::string::npos) << text;
+}
+INSTANTIATE_TEST_SUITE_P(Regions, CodedAttention, testing::ValuesIn(kCoded),
+                         [](const auto& info) { return info.param.name; });
+OPFUSE_CASES(AttentionOfCodes, [] {
+  std::vector<Case> all;
+  for (const Coded& c : kCoded) all.push_back(coded(c));
+  return all;
+}());
 
 /// What is not attention has no kernel of three stages, and the reason says which part is different.
 struct Refused {

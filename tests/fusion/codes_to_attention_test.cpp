@@ -17,8 +17,8 @@ const Legality kEverything = [](const Node&) { return std::optional<Decline>(); 
 
 /// A pair of Q and DQ of `from`, called `to`.
 std::string pair(const std::string& from, const std::string& to, const std::string& step = "%s, %z") {
-  return "%" + to + "_q = quantize_linear(%" + from + ", " + step + ") %" + to + " = dequantize_linear(%" + to + "_q, " +
-         step + ")\n";
+  return "%" + to + "_q = quantize_linear(%" + from + ", " + step + ") %" + to + " = dequantize_linear(%" + to +
+         "_q, " + step + ")\n";
 }
 
 /// batch 2, 5 tokens, 2 heads of 4; queries, keys and values as `query`, `key` and `value` make %q, %k, %v of the
@@ -87,8 +87,8 @@ TEST(CodesToAttention, RoundedOnceWhereverTheRoundingsStand) {
 }
 
 TEST(CodesToAttention, MovementsInFrontOfTheRounding) {
-  const Rewritten r = rewrite(
-      attention_of(once("qm", "q", "[0,2,1,3]"), once("km", "k", "[0,2,3,1]"), once("vm", "v", "[0,2,1,3]")));
+  const Rewritten r =
+      rewrite(attention_of(once("qm", "q", "[0,2,1,3]"), once("km", "k", "[0,2,3,1]"), once("vm", "v", "[0,2,1,3]")));
   EXPECT_EQ(r.maps, 0u) << print(r.fused);
   EXPECT_EQ(r.stored, 3u) << print(r.fused);
   expect_same_bits(r);

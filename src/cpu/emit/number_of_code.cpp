@@ -24,8 +24,7 @@ bool is_whole(const Expr& e) {
 /// A whole number between the ends of the codes.
 bool is_code(const Expr& e, DType dtype) {
   return is_clamp(e, ExprOp::min, static_cast<double>(integer_max(dtype))) &&
-         is_clamp(e.args()[0], ExprOp::max, static_cast<double>(integer_min(dtype))) &&
-         is_whole(e.args()[0].args()[0]);
+         is_clamp(e.args()[0], ExprOp::max, static_cast<double>(integer_min(dtype))) && is_whole(e.args()[0].args()[0]);
 }
 
 }  // namespace

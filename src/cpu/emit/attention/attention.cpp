@@ -37,6 +37,8 @@ AttentionEmitter::AttentionEmitter(Kernel& k, StageEmitter& scores, StageEmitter
   columns_ = view.columns(k.spec.region);
   OPFUSE_CHECK(!(blocks_ && view.weight), "weights are changed before all keys of a row are summed");
   OPFUSE_CHECK(blocks_ || keys() == Dim(keys_), "{} keys in a block of {}", keys().text(), keys_);
+  codes_ = attention_codes(k.spec.region, view, k.target);
+  if (codes_ && !lie_in_lanes(*codes_)) codes_.reset();
   place_scratch(attention_scratch(s, view, k.spec.region, k.target));
   for (int64_t i = 0; i < rows_ * std::max(nv_, nc_); ++i) acc_.push_back(k.variable(vector_type()));
 }
@@ -159,7 +161,7 @@ void AttentionEmitter::emit_groups(const Env& env, Value* t0, Value* t1) {
 }
 
 void AttentionEmitter::emit_tile(const Env& env, const RowTile& tile, const KeyBlock& block) {
-  if (!view_.needed) return emit_keys(env, tile, block);
+  if (!view_.needed || codes_) return emit_keys(env, tile, block);
   const KeyBlock some{block.first, needed_keys(env, tile, block)};
   k_.branch(
       k_.b.CreateICmpEQ(some.count, block.count), [&] { emit_keys(env, tile, block); },

@@ -12,6 +12,7 @@
 //           [group] x 2, [group][columns]           maximum, sum and result so far
 #pragma once
 
+#include "cpu/attention/attention_codes.hpp"
 #include "cpu/attention/attention_scratch.hpp"
 #include "cpu/emit/stage.hpp"
 #include "kernel/attention_view.hpp"
@@ -52,6 +53,7 @@ class AttentionEmitter {
   int64_t lanes_, rows_, nv_, nc_, depth_, columns_, keys_, group_;
   int64_t depth_capacity_, key_capacity_, score_stride_, result_stride_;
   bool blocks_;  ///< of keys: several
+  std::optional<AttentionCodes> codes_;
   Value *packed_keys_, *packed_values_, *queries_, *scores_, *row_tops_, *factors_;
   Value *tops_ = nullptr, *sums_ = nullptr, *results_ = nullptr;
   std::vector<llvm::AllocaInst*> acc_;
@@ -104,6 +106,27 @@ class AttentionEmitter {
   void emit_context_panel(const Env& env, const RowTile& tile, Value* count, Value* at, int64_t vectors, bool ragged);
   void store_row(Env env, Value* column, Value* value, Value* factor, bool ragged);
 
+  // attention_codes.cpp
+  bool lie_in_lanes(const AttentionCodes& codes);
+  llvm::Type* words_type();
+  Value* bytes_at(Value* base, Value* offset);
+  Value* zero_of(StageEmitter& stage, const CodedFactor& factor, bool raise);
+  Value* scale_of(StageEmitter& stage, const CodedFactor& factor);
+  Value* codes(StageEmitter& stage, const CodedFactor& factor, const Env& point, bool raise,
+               const std::vector<Value*>& results = {});
+  Value* sum_of_bytes(Value* bytes, bool is_signed);
+  Value* behind(Value* packed, int64_t across, int64_t capacity);
+  Value* interleaved(const std::vector<Value*>& rows);
+  Value* dot(Value* sum, Value* left, Value* right);
+  void pack_coded_keys(const Env& env, const KeyBlock& block);
+  void pack_coded_values(const Env& env, const KeyBlock& block);
+  void pack_coded_queries(const Env& env, const RowTile& tile);
+  void multiply_codes(Value* left, int64_t left_stride, Value* right, int64_t right_stride, int64_t vectors,
+                      int64_t words);
+  void multiply_coded_scores(Value* at, int64_t vectors);
+  void multiply_coded_context(Value* at, int64_t vectors);
+  void store_weight_codes(Value* r, Value* row, Value* count, const std::function<Value*(Value*)>& weight);
+
   // attention_softmax.cpp
   void emit_softmax(const RowTile& tile, const KeyBlock& block);
   void sweep(Value* count, const std::function<void(Value*, int64_t)>& body);
@@ -112,7 +135,7 @@ class AttentionEmitter {
   Value* largest(Value* row, Value* count);
   Value* exponentials(Value* row, Value* count, Value* top);
   Value* divisor(Value* sum);
-  void change_weights(Value* row, Value* count, Value* sum);
+  void change_weights(Value* r, Value* row, Value* count, Value* sum);
 };
 
 }  // namespace opfuse::cpu

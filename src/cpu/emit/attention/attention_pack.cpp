@@ -6,6 +6,10 @@
 namespace opfuse::cpu {
 
 void AttentionEmitter::pack_block(const Env& env, const KeyBlock& block) {
+  if (codes_) {
+    pack_coded_keys(env, block);
+    return pack_coded_values(context_env(env), block);
+  }
   Env keys = env;
   keys.width = static_cast<int>(lanes_);
   const KeyBlock depth{k_.i64(0), k_.i64(depth_)}, columns{k_.i64(0), k_.i64(columns_)};
@@ -85,6 +89,7 @@ void AttentionEmitter::pack_transposed(const Packing& p, const Env& env, const K
 }
 
 void AttentionEmitter::pack_queries(const Env& env, const RowTile& tile) {
+  if (codes_) return pack_coded_queries(env, tile);
   vectors(k_.i64(depth_), [&](Value* d, Value* mask) {
     Env point = env;
     point.width = static_cast<int>(lanes_);

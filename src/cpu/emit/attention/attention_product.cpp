@@ -73,9 +73,13 @@ void AttentionEmitter::emit_scores(const Env& env, const RowTile& tile, const Ke
 /// Scores of keys behind the last one are -inf.
 void AttentionEmitter::emit_score_panel(const Env& env, const RowTile& tile, const KeyBlock& block, Value* at,
                                         int64_t vectors, bool ragged) {
-  for (int64_t i = 0; i < rows_ * vectors; ++i) k_.b.CreateStore(real(0, lanes_), acc_[static_cast<size_t>(i)]);
-  multiply(queries_, depth_capacity_, floats(packed_keys_, k_.mul(at, k_.i64(depth_capacity_))), nv_ * lanes_, vectors,
-           k_.i64(depth_));
+  if (codes_) {
+    multiply_coded_scores(at, vectors);
+  } else {
+    for (int64_t i = 0; i < rows_ * vectors; ++i) k_.b.CreateStore(real(0, lanes_), acc_[static_cast<size_t>(i)]);
+    multiply(queries_, depth_capacity_, floats(packed_keys_, k_.mul(at, k_.i64(depth_capacity_))), nv_ * lanes_,
+             vectors, k_.i64(depth_));
+  }
   const Expr& score = s_.stage.outputs[0].value;
   Env point = env;
   point.width = static_cast<int>(lanes_);
@@ -111,14 +115,18 @@ void AttentionEmitter::emit_context_panel(const Env& env, const RowTile& tile, V
     return floats(results_, k_.add(k_.add(row, at), k_.i64(v * lanes_)));
   };
   const auto factor = [&](int64_t r) { return load(floats(factors_, k_.i64(r)), 1); };
-  for (int64_t r = 0; r < rows_; ++r)
-    for (int64_t v = 0; v < vectors; ++v) {
-      Value* start = real(0, lanes_);
-      if (blocks_) start = k_.b.CreateFMul(load(result(r, v), lanes_), k_.splat(factor(r), static_cast<int>(lanes_)));
-      k_.b.CreateStore(start, acc_[static_cast<size_t>(r * vectors + v)]);
-    }
-  multiply(scores_, score_stride_, floats(packed_values_, k_.mul(at, k_.i64(key_capacity_))), nc_ * lanes_, vectors,
-           count);
+  if (codes_) {
+    multiply_coded_context(at, vectors);
+  } else {
+    for (int64_t r = 0; r < rows_; ++r)
+      for (int64_t v = 0; v < vectors; ++v) {
+        Value* start = real(0, lanes_);
+        if (blocks_) start = k_.b.CreateFMul(load(result(r, v), lanes_), k_.splat(factor(r), static_cast<int>(lanes_)));
+        k_.b.CreateStore(start, acc_[static_cast<size_t>(r * vectors + v)]);
+      }
+    multiply(scores_, score_stride_, floats(packed_values_, k_.mul(at, k_.i64(key_capacity_))), nc_ * lanes_, vectors,
+             count);
+  }
   for (int64_t r = 0; r < rows_; ++r) {
     const auto sum = [&](int64_t v) {
       return k_.b.CreateLoad(vector_type(), acc_[static_cast<size_t>(r * vectors + v)]);

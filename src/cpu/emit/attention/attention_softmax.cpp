@@ -33,7 +33,8 @@ void AttentionEmitter::emit_softmax(const RowTile& tile, const KeyBlock& block) 
   k_.loop(k_.i64(0), k_.i64(rows_), 1, [&](Value* r) {
     Value* sum = exponentials(row_of(r), block.count, load(floats(row_tops_, r), 1));
     if (view_.weight) {
-      change_weights(row_of(r), block.count, sum);
+      change_weights(r, row_of(r), block.count, sum);
+      if (codes_) return;
       sum = real(1, 1);
     }
     if (!blocks_) return store(floats(factors_, r), divisor(sum));
@@ -88,19 +89,22 @@ Value* AttentionEmitter::exponentials(Value* row, Value* count, Value* top) {
 }
 
 /// Exponentials of a row become weights, divided as the law says and changed. Lanes behind the count are not summed.
-void AttentionEmitter::change_weights(Value* row, Value* count, Value* sum) {
+void AttentionEmitter::change_weights(Value* r, Value* row, Value* count, Value* sum) {
   const auto width = static_cast<int>(lanes_);
   Value *all = k_.splat(sum, width), *zero = real(0, lanes_);
   Value* none = nullptr;  // rows that are 0
   if (view_.empty == EmptyRows::zero) none = k_.b.CreateFCmpOEQ(all, zero);
   if (view_.empty == EmptyRows::no_nan) none = k_.b.CreateNot(k_.b.CreateFCmpOGT(all, zero));
+  const auto weight = [&](Value* at) {
+    Value* quotient = k_.b.CreateFDiv(load(floats(row, at), lanes_), all);
+    return none ? k_.b.CreateSelect(none, zero, quotient) : quotient;
+  };
+  if (codes_) return store_weight_codes(r, row, count, weight);
   const Env env = w_.fresh_env(width);
   sweep(count, [&](Value* at, int64_t lanes) {
     for (int64_t l = 0; l < lanes; l += lanes_) {
-      Value* place = floats(row, k_.add(at, k_.i64(l)));
-      Value* weight = k_.b.CreateFDiv(load(place, lanes_), all);
-      if (none) weight = k_.b.CreateSelect(none, zero, weight);
-      store(place, k_.splat(w_.at(env, {weight}).emit(view_.weight, DType::f32), width));
+      Value* here = k_.add(at, k_.i64(l));
+      store(floats(row, here), k_.splat(w_.at(env, {weight(here)}).emit(view_.weight, DType::f32), width));
     }
   });
 }
