@@ -22,7 +22,8 @@ OPTIONS = {
     # Without the rest kernels' programs take twice as long: few frames of each allocation, a small quarantine, stacks as they are.
     "ASAN_OPTIONS": "detect_leaks=0:alloc_dealloc_mismatch=0:abort_on_error=1:malloc_context_size=4:quarantine_size_mb=32:detect_stack_use_after_return=0",
     "UBSAN_OPTIONS": "print_stacktrace=1",
-    "TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1",
+    # An interrupt ends the command while its threads run.
+    "TSAN_OPTIONS": f"halt_on_error=1:second_deadlock_stack=1:report_thread_leaks=0:suppressions={pathlib.Path(__file__).resolve().parent}/tsan.supp",
 }
 
 
