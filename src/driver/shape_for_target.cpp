@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "cpu/attention/attention_codes.hpp"
 #include "cpu/contraction/codes.hpp"
 #include "cpu/contraction/decoded_weights.hpp"
 #include "cpu/contraction/halves.hpp"
@@ -88,6 +89,11 @@ ShapeContext context_for(const TargetInfo& target, const ShapeOptions& options) 
     return made ? schedule_by(generator_for(target), made->region, target).skeleton : "";
   };
   for (const Gain& gain : kGains) context.gains[gain.pass] = question_of(gain, target);
+  context.multiplies_codes = [target](const Node& group) {
+    const auto lowered = lower_group(group);
+    const auto* made = std::get_if<LoweredGroup>(&lowered);
+    return made && target.traits.on_host && multiplies_codes(made->region, target);
+  };
   context.bands = [target](const Node& group) {
     const auto lowered = lower_group(group);
     const auto* made = std::get_if<LoweredGroup>(&lowered);

@@ -113,8 +113,8 @@ class CodesToAttention {
  public:
   CodesToAttention(Graph& graph, const ShapeContext& context) : graph_(graph), context_(context) {}
 
-  /// Operands of `attention` that it reads as codes now.
-  int64_t run(Node* attention) {
+  /// Operands of `attention` that it reads as codes now; it is another node then.
+  int64_t run(Node*& attention) {
     int64_t count = 0;
     for (bool more = true; more;) {
       more = false;
@@ -198,6 +198,13 @@ class CodesToAttention {
   }
 };
 
+/// What sum-codes said of the attention, whose operands stood for floats then.
+void note_products(const Node& attention, const ShapeContext& context, std::vector<ShapeVerdict>& verdicts) {
+  if (!context.multiplies_codes || !context.multiplies_codes(attention)) return;
+  for (ShapeVerdict& v : verdicts)
+    if (v.pass == "sum-codes" && v.nodes.front() == name_of_group(attention)) v.refused.reset();
+}
+
 /// Works on groups that are legal; they stay legal.
 bool run(Graph& fused, const ShapeContext& context, std::vector<ShapeVerdict>& verdicts) {
   if (context.switched_off(kPass)) return false;
@@ -208,6 +215,7 @@ bool run(Graph& fused, const ShapeContext& context, std::vector<ShapeVerdict>& v
     ShapeVerdict verdict{.pass = kPass, .nodes = {name_of_group(*node)}};
     for (const Source& source : node->sources) verdict.sources.push_back(source.name);
     const int64_t count = rewrite.run(node);
+    note_products(*node, context, verdicts);
     if (count == 0) continue;
     verdict.numbers = {{"operands", count}};
     verdicts.push_back(std::move(verdict));

@@ -17,6 +17,8 @@ struct ShapeContext {
   Legality legal{};
   /// By name of a pass, why a node it joined is slower than what it was made of; a pass without an entry always gains.
   std::map<std::string, Legality> gains{};
+  /// Both products of an attention are sums of bytes; null: not known.
+  std::function<bool(const Node& group)> multiplies_codes{};
   /// Into how many bands the rows of a group's result are cut, a divisor of them; null: one.
   std::function<int64_t(const Node& group)> bands{};
   ImageCaches caches{};       ///< what maps of one image should fit into

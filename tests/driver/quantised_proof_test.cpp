@@ -1,12 +1,15 @@
 // Quantised models: each group on what the groups before it stored, one step off on ties only, outputs bit for bit.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
+#include "cpu/attention/attention_codes.hpp"
 #include "cpu/contraction/codes.hpp"
 #include "driver/proof_case.hpp"
 #include "proof/compare.hpp"
 #include "proof/requantised.hpp"
+#include "target/missing_features.hpp"
 
 namespace opfuse {
 namespace {
@@ -87,6 +90,43 @@ TEST(QuantisedProof, SumsThatCancelAreZero) {
     planted.push_back(!built.compare_with(wrong)[i].ok);
   }
   EXPECT_TRUE(planted.back());  // what is added to a sum of 0 is not a rest
+}
+
+/// Queries of u8, keys of i8, scores and weights rounded: three products that store codes, and one launch.
+constexpr const char* kAttention = R"(graph (%x: f32[2,33,64]) {
+  %fq = const rand<1> : f32[64,64] %fk = const rand<2> : f32[64,64] %fv = const rand<3> : f32[64,64] %h = const splat<0.008> : f32[] %i = const splat<0> : i8[]
+  %cq = quantize_linear(%fq, %h, %i) %ck = quantize_linear(%fk, %h, %i) %cv = quantize_linear(%fv, %h, %i)
+  %wq = dequantize_linear(%cq, %h, %i) %wk = dequantize_linear(%ck, %h, %i) %wv = dequantize_linear(%cv, %h, %i)
+  %s = const splat<0.05> : f32[] %z = const splat<117> : u8[] %s1 = const splat<0.06> : f32[] %z1 = const splat<-7> : i8[]
+  %s2 = const splat<0.0039> : f32[] %z2 = const splat<0> : u8[] %s3 = const splat<0.3> : f32[] %z3 = const splat<128> : u8[]
+  %heads = const dense<2,33,4,16> : i64[4] %xq = quantize_linear(%x, %s, %z) %xd = dequantize_linear(%xq, %s, %z)
+  %qm = matmul(%xd, %wq) %km = matmul(%xd, %wk) %vm = matmul(%xd, %wv)
+  %qr = reshape(%qm, %heads) %qt = transpose(%qr) {perm = [0,2,1,3]} %qq = quantize_linear(%qt, %s, %z) %q = dequantize_linear(%qq, %s, %z)
+  %kr = reshape(%km, %heads) %kt = transpose(%kr) {perm = [0,2,3,1]} %kq = quantize_linear(%kt, %s1, %z1) %k = dequantize_linear(%kq, %s1, %z1)
+  %vr = reshape(%vm, %heads) %vt = transpose(%vr) {perm = [0,2,1,3]} %vq = quantize_linear(%vt, %s, %z) %v = dequantize_linear(%vq, %s, %z)
+  %a = matmul(%q, %k) %aq = quantize_linear(%a, %s3, %z3) %ad = dequantize_linear(%aq, %s3, %z3) %p = softmax(%ad) {axis=3}
+  %pq = quantize_linear(%p, %s2, %z2) %pd = dequantize_linear(%pq, %s2, %z2) %c = matmul(%pd, %v) return %c })";
+
+TEST(QuantisedProof, AttentionOfCodesIsOneLaunch) {
+  for (const std::string& name : std::vector<std::string>{"cpu:avx512-vnni", "cpu:avx512", "cpu:avx2"}) {
+    const TargetInfo target = parse_target(name);
+    if (!missing_features(target.features).empty()) continue;
+    const ProofCase built(kAttention, name);
+    const auto& launches = built.program.launches;
+    size_t attentions = 0, floats = 0;
+    for (const Launch& launch : launches) {
+      attentions += resembles_attention(launch.region);
+      for (const Param& param : launch.region.params)
+        floats += param.role == ParamRole::output && is_float(param.type.dtype);
+    }
+    EXPECT_EQ(attentions, 1u) << print(built.program);
+    EXPECT_EQ(floats, 1u) << "the result: " << print(built.program);
+    EXPECT_EQ(std::any_of(launches.begin(), launches.end(),
+                          [&](const Launch& launch) { return multiplies_codes(launch.region, target); }),
+              target.has("avx512vnni"));
+    for (uint64_t seed = 1; seed <= 3; ++seed)
+      for (const GroupComparison& group : built.compare(seed)) EXPECT_TRUE(group.ok) << name << " " << group.name;
+  }
 }
 
 /// 255 sum w is 518,160: the zero point leaves 20 of the bias, and codes near 0 add next to nothing, but the graph

@@ -13,7 +13,7 @@ inline constexpr int64_t kBytesOfWord = 4;  ///< that one lane of vpdpbusd adds 
 
 struct AttentionCodes {
   CodedFactor query, key, value;
-  CodedFactor weight;             ///< of the weight as result 0
+  CodedFactor weight;  ///< of the weight as result 0
 };
 /// Nothing where a factor is a float, or the target has no products of bytes.
 std::optional<AttentionCodes> attention_codes(const Region& region, const AttentionView& view,

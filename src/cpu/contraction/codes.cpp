@@ -215,6 +215,8 @@ Schedule schedule_as_wished(const Region& region, const TargetInfo& target) {
 }
 
 std::optional<std::string> no_codes_kernel(const Region& region, const TargetInfo& target) {
+  if (resembles_attention(region))
+    return "an attention multiplies bytes where queries, keys, weights and values are codes, with AVX-512 VNNI";
   if (!is_single_stage(region)) return "more than one stage";
   const auto found = view_products(region, 0);
   const auto* view = std::get_if<ContractionView>(&found);

@@ -49,7 +49,8 @@ Value* AttentionEmitter::bytes_at(Value* base, Value* offset) { return k_.elemen
 Value* AttentionEmitter::zero_of(StageEmitter& stage, const CodedFactor& factor, bool raise) {
   Value* zero = k_.b.getInt32(0);
   if (factor.zero) zero = stage.at(stage.fresh_env(1)).emit(factor.zero, DType::i32);
-  if (raise == is_signed(factor)) zero = k_.b.CreateAdd(zero, k_.b.getInt32(static_cast<uint32_t>(raise ? kRaised : -kRaised)));
+  if (raise == is_signed(factor))
+    zero = k_.b.CreateAdd(zero, k_.b.getInt32(static_cast<uint32_t>(raise ? kRaised : -kRaised)));
   return zero;
 }
 
@@ -85,7 +86,8 @@ void AttentionEmitter::pack_coded_keys(const Env& env, const KeyBlock& block) {
     point.axes[static_cast<size_t>(view_.key_axis)] = {k_.add(block.first, key), false, 1};
     Value* panel = k_.div(key, k_.i64(nv_ * lanes_));
     Value* lane = k_.rem(key, k_.i64(nv_ * lanes_));
-    Value* column = floats(packed_keys_, k_.add(k_.mul(panel, k_.i64(nv_ * lanes_ * depth_capacity_ / kBytesOfWord)), lane));
+    Value* column =
+        floats(packed_keys_, k_.add(k_.mul(panel, k_.i64(nv_ * lanes_ * depth_capacity_ / kBytesOfWord)), lane));
     Value* sum = k_.b.getInt32(0);
     for (int64_t d = 0; d < depth_; d += lanes_) {
       point.mask = d + lanes_ > depth_ ? lanes_below(k_.i64(d), k_.i64(depth_)) : nullptr;
@@ -96,7 +98,8 @@ void AttentionEmitter::pack_coded_keys(const Env& env, const KeyBlock& block) {
       const int64_t words = std::min(lanes_, depth_ - d) / kBytesOfWord;
       Value* word = k_.b.CreateBitCast(code, k_.lanes(k_.b.getInt32Ty(), static_cast<int>(lanes_ / kBytesOfWord)));
       for (int64_t w = 0; w < words; ++w)
-        store(floats(column, k_.i64((d / kBytesOfWord + w) * nv_ * lanes_)), k_.b.CreateExtractElement(word, static_cast<uint64_t>(w)));
+        store(floats(column, k_.i64((d / kBytesOfWord + w) * nv_ * lanes_)),
+              k_.b.CreateExtractElement(word, static_cast<uint64_t>(w)));
     }
     store(floats(parts, key), k_.b.CreateMul(zq, k_.b.CreateSub(all_zk, sum)));
   });
@@ -104,7 +107,8 @@ void AttentionEmitter::pack_coded_keys(const Env& env, const KeyBlock& block) {
 
 void AttentionEmitter::pack_coded_values(const Env& env, const KeyBlock& block) {
   Value* sums = behind(packed_values_, result_stride_, key_capacity_);
-  k_.loop(k_.i64(0), k_.i64(result_stride_), lanes_, [&](Value* at) { store(floats(sums, at), k_.zero(words_type())); });
+  k_.loop(k_.i64(0), k_.i64(result_stride_), lanes_,
+          [&](Value* at) { store(floats(sums, at), k_.zero(words_type())); });
   const auto quads = [&](Value* first, int64_t keys) {
     vectors(k_.i64(columns_), [&](Value* lane, Value* mask) {
       std::vector<Value*> rows;
@@ -239,7 +243,8 @@ void AttentionEmitter::multiply_coded_context(Value* at, int64_t vectors) {
 }
 
 /// Codes lie where the exponentials were, from the row's begin on, which are read before they are overwritten.
-void AttentionEmitter::store_weight_codes(Value* r, Value* row, Value* count, const std::function<Value*(Value*)>& weight) {
+void AttentionEmitter::store_weight_codes(Value* r, Value* row, Value* count,
+                                          const std::function<Value*(Value*)>& weight) {
   const Env env = w_.fresh_env(static_cast<int>(lanes_));
   auto* total = k_.variable(words_type());
   k_.b.CreateStore(k_.zero(words_type()), total);
