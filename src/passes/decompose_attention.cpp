@@ -140,6 +140,7 @@ std::optional<Decline> decompose(Graph& graph, const AttentionParts& parts, std:
   }
   what = linears.size() == 1 ? "the Linear of q, k and v" : fmt::format("{} Linears of one value", linears.size());
   outline(graph, nodes, {composite_op(), kInProjection, {}});
+  graph.sort_topologically();  // what dequantises the weights of k may stand behind the Linear of v
   return std::nullopt;
 }
 

@@ -79,7 +79,7 @@ void LaneWalk::load(int read, Lanes& out) {
     else
       out.integer[lane] = t.integer[at];
     if (!t.error.empty() && !t.error[at].none()) out.set_error(i, t.error[at], t.tie[at] != 0);
-    if (real && operand.constant && plan_.model.folded && !exact_constants_)
+    if (real && operand.folded && plan_.model.folded && !exact_constants_ && std::isfinite(out.value[lane]))
       out.set_error(i, out.error_of(i) + Reach::both(unit_of(t.dtype) * std::fabs(out.value[lane])), out.tie_of(i));
     if (index.any_uncertain && index.uncertain[lane]) out.set_error(i, Reach::anywhere(), true);
   }

@@ -24,7 +24,7 @@ struct ReducedValues {
 struct StagePlan {
   struct Operand {
     const BoundedTensor* tensor = nullptr;
-    bool constant = false;  ///< folded in double: its numbers are off by half an ULP
+    bool folded = false;  ///< a constant, folded in double: its numbers are off by half an ULP
     BoundMap map;
   };
   struct Result {

@@ -97,8 +97,9 @@ class BoundedRegion {
     for (const Read& read : stage.reads) {
       const auto index = static_cast<size_t>(read.index);
       const BoundedTensor& t = read.stage < 0 ? params_[index] : locals_[static_cast<size_t>(read.stage)][index];
-      const bool constant = read.stage < 0 && region_.params[index].role == ParamRole::constant;
-      plan.reads.push_back({&t, constant, BoundMap(read.map, t.sizes, symbols_, options_.model)});
+      const bool folded =
+          read.stage < 0 && region_.params[index].role == ParamRole::constant && !options_.as_given.contains(index);
+      plan.reads.push_back({&t, folded, BoundMap(read.map, t.sizes, symbols_, options_.model)});
     }
     for (size_t i = 0; i < stage.outputs.size(); ++i) {
       const StageOutput& o = stage.outputs[i];

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <vector>
 
 #include "proof/lane_tape.hpp"
@@ -37,6 +38,7 @@ struct WinogradFactor {
 struct BoundOptions {
   ErrorModel model;
   std::vector<WinogradFactor> winograd;
+  std::set<size_t> as_given;                       ///< constants of the model, which nothing was folded into
   std::map<size_t, const BoundedTensor*> bounded;  ///< operands with errors of their own, instead of their tensors
 };
 

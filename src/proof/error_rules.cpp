@@ -190,10 +190,11 @@ class RealLane {
     return {std::min(e.below, v), std::max(e.above, e.below - 2 * v)};
   }
 
-  /// max(a, b), of which either may be the larger one.
+  /// max(a, b), of which either may be the larger one; both may be -inf.
   static Reach spread_of_larger(double a, const Reach& of_a, double b, const Reach& of_b) {
     if (a < b) return spread_of_larger(b, of_b, a, of_a);
-    return {std::min(of_a.below, a - b + of_b.below), std::max(of_b.above - (a - b), of_a.above)};
+    const double gap = a == b ? 0 : a - b;
+    return {std::min(of_a.below, gap + of_b.below), std::max(of_b.above - gap, of_a.above)};
   }
 
   double spread_of_remainder() {

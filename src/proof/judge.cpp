@@ -11,6 +11,7 @@ namespace opfuse {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kDoubles = 0x1p-50;  ///< of the largest element: what doubles keep of terms that cancel
 
 /// The last launch that wrote an element; null: none did, and nothing excuses it.
 const BoundedTensor* writer_of(const std::vector<const BoundedTensor*>& bounds, size_t i) {
@@ -40,7 +41,8 @@ double largest_of(const Tensor& t) {
 
 struct Judged {
   double got = 0, want = 0, bound = 0;
-  double region = std::numeric_limits<double>::quiet_NaN();  ///< what the writer's region says
+  double region = std::numeric_limits<double>::quiet_NaN();  ///< what the writer's region says, and how far from it
+  double reach = 0;                                          ///< a kernel may be
   bool exact = true, tie = false, unclaimed = false;
 
   /// An error that no tie is part of is one of kernel and definition together. Where a step may have gone the other
@@ -48,10 +50,10 @@ struct Judged {
   void use(const BoundedTensor& writer, size_t at) {
     const Reach e = writer.error.empty() ? Reach() : writer.error[at];
     const double v = number(writer, at);
-    region = v;
     exact = e.none();
     tie = !exact && writer.tie[at];
     bound = e.most();
+    region = v, reach = std::isinf(bound) ? 0 : bound;
     unclaimed = std::isinf(bound) || (!std::isfinite(v) && std::isfinite(want));
     if (tie && !unclaimed) bound = std::max(0.0, got > want ? v + e.above - want : want - (v - e.below));
   }
@@ -60,10 +62,12 @@ struct Judged {
     if (std::isnan(got) || std::isnan(want)) return std::isnan(got) && std::isnan(want);
     return got == want || (is_float(dtype) && got == round_to(dtype, want));
   }
-  /// Terms that cancel leave a rest in the definition's doubles, which is small beside other elements only. A sum of
-  /// codes has none: the kernel stored its region's very number, and that is the definition's but for the rest.
+  /// Terms that cancel leave a rest in the definition's doubles, which is small beside other elements only. Where
+  /// region and definition are no further apart, the kernel is judged by the region.
   bool cancels(DType dtype, double rest) const {
-    return (got == region || (is_float(dtype) && got == round_to(dtype, region))) && std::fabs(region - want) <= rest;
+    if (!(std::fabs(region - want) <= rest)) return false;
+    return (!tie && std::fabs(got - region) <= reach) || got == region ||
+           (is_float(dtype) && got == round_to(dtype, region));
   }
   double of_bound() const {
     const double off = std::fabs(got - want);
@@ -85,13 +89,14 @@ void Proof::merge(const Proof& other) {
 Proof judge(const Tensor& got, const Tensor& want, const std::vector<const BoundedTensor*>& bounds, double oracle) {
   Proof proof;
   proof.elements = got.elements();
-  const double rest = oracle > 0 ? oracle * largest_of(want) : 0;
+  const double largest = largest_of(want), rest = oracle * largest;
   for (int64_t i = 0; i < proof.elements; ++i) {
     const auto at = static_cast<size_t>(i);
     Judged e{got.real(i), want.real(i)};
     if (const BoundedTensor* writer = writer_of(bounds, at)) e.use(*writer, at);
     if (e.exact) ++proof.exact;
     if (std::isfinite(e.want)) e.bound += oracle * std::fabs(e.want);
+    if (!e.exact) e.bound += kDoubles * largest;
     if (oracle > 0) e.bound += smallest_normal(got.dtype());
     if (e.same(got.dtype()) || e.cancels(got.dtype(), rest)) continue;
     if (e.unclaimed) {

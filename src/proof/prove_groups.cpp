@@ -35,6 +35,13 @@ double root_mean_square(const Tensor& t) {
   return finite == 0 ? 0 : std::sqrt(sum / static_cast<double>(finite));
 }
 
+void add_constants(const Graph& graph, std::set<const void*>& to) {
+  for (const Value* c : graph.constants())
+    if (c->constant->elements() > 0) to.insert(c->constant->data());
+  for (const Node* node : graph.nodes())
+    if (node->body) add_constants(*node->body, to);
+}
+
 /// Its launches are proven for each part.
 bool has_images(const Body& body) { return body.kind == BodyKind::parts && always_runs(body); }
 
@@ -56,7 +63,9 @@ GroupProver::GroupProver(const Graph& graph, const Program& program, const Execu
       options_(options),
       runner_(program, executable, symbols, options.variant),
       oracle_(graph, symbols),
-      bias_codes_(bias_codes(graph)) {}
+      bias_codes_(bias_codes(graph)) {
+  add_constants(graph, given_);
+}
 
 void GroupProver::each_launch(const std::function<void(size_t, const Image&)>& body) const {
   const Program& program = runner_.program();
@@ -130,6 +139,10 @@ static bool is_exact_transform(const Layout& layout) { return layout.tile_h == 2
 BoundOptions GroupProver::bounds_of(const Launch& launch, const Image& image, bool folded) const {
   BoundOptions options;
   options.model.folded = folded;
+  for (size_t p = 0; p < launch.buffers.size(); ++p)
+    if (launch.buffers[p] >= 0 && launch.region.params[p].role == ParamRole::constant &&
+        given_.contains(runner_.program().buffers[static_cast<size_t>(launch.buffers[p])].constant.data()))
+      options.as_given.insert(p);
   for (size_t p = 0; p < launch.buffers.size(); ++p) {
     if (launch.region.params[p].role != ParamRole::output) continue;
     const Buffer& result = runner_.program().buffers[static_cast<size_t>(launch.buffers[p])];

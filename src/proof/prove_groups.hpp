@@ -84,6 +84,7 @@ class GroupProver {
   };
   std::map<std::string, Inner> inner_;
   std::map<std::string, double> bias_codes_;  ///< by result
+  std::set<const void*> given_;               ///< where the numbers of the constants of the model lie
   std::map<std::string, double> noise_;       ///< by value: how far a run's numbers were off, of their root mean square
   std::map<size_t, GroupComparison> loops_;   ///< by launch: those of loops, which are proven together
 };

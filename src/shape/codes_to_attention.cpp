@@ -148,12 +148,12 @@ class CodesToAttention {
     return [this](const Node& node) { return context_.refuses(kPass, node); };
   }
 
-  /// One Q for all that round `x` to one step, right behind it.
-  Value* codes_of(Value* x, const Node& quantize, Node* before, bool& fresh) {
+  /// One Q for all that round `x` to one step, right behind it: in front of everything that reads it, now or later.
+  Value* codes_of(Value* x, const Node& quantize, bool& fresh) {
     for (Node* made : made_)
       if (made->input(0) == x && same_step(*made, quantize)) return made->output();
     fresh = true;
-    return copied(graph_, quantize, x, before);
+    return copied(graph_, quantize, x, graph_.nodes()[x->producer ? graph_.position(x->producer) + 1 : 0]);
   }
 
   /// The group with the dequantised operand inside, or null and nothing changed.
@@ -162,7 +162,7 @@ class CodesToAttention {
     if (!found) return nullptr;
     Node* maker = operand->producer;
     bool fresh = false;
-    Value* codes = codes_of(found->x, *found->quantize, maker, fresh);
+    Value* codes = codes_of(found->x, *found->quantize, fresh);
     Node* quantize = codes->producer;
     std::vector<Node*> added;
     Value* v = codes;

@@ -106,11 +106,14 @@ void give_codes(Graph& graph, Node* group, std::vector<Node*>& behind, std::unor
   const Outline how{fused_op(), group->label, group->pattern};
   const size_t at = graph.position(group);
   const std::vector<Value*> results = inline_body(graph, *group->body, group->inputs, group, names);
-  std::vector<Node*> rest;
-  for (size_t i = at; graph.nodes()[i] != group; ++i) {
-    Node* node = graph.nodes()[i];
-    const bool last =
-        dequantises(node->output()) && std::find(results.begin(), results.end(), node->output()) != results.end();
+  std::vector<Node*> inside, rest;
+  for (size_t i = at; graph.nodes()[i] != group; ++i) inside.push_back(graph.nodes()[i]);
+  const std::unordered_set<const Node*> own(inside.begin(), inside.end());
+  for (Node* node : inside) {
+    const std::vector<Use>& uses = node->output()->uses;  // a pair behind it keeps the node in the group
+    const bool last = dequantises(node->output()) &&
+                      std::find(results.begin(), results.end(), node->output()) != results.end() &&
+                      std::none_of(uses.begin(), uses.end(), [&](const Use& use) { return own.contains(use.node); });
     (last ? behind : rest).push_back(node);
   }
   for (size_t i = 0; i < results.size(); ++i) take_over(graph, group->outputs[i], results[i]);

@@ -35,7 +35,7 @@ inline std::string attention_region(const Sizes& s) {
   const std::string scores = fmt::format("[{},{},{}]", s.batch, s.rows, s.keys);
   std::string text = "region\nparam input " + operand(s.types[0], s.rows, s.depth) + "\n";
   text += "param input " +
-          (s.keys_transposed ? fmt::format("f32[{},{},{}]", s.batch, s.depth, s.keys)
+          (s.keys_transposed ? fmt::format("{}[{},{},{}]", s.types[1], s.batch, s.depth, s.keys)
                              : operand(s.types[1], s.keys, s.depth)) +
           "\n";
   text += "param input " + operand(s.types[2], s.keys, s.columns) + "\n";

@@ -5,6 +5,7 @@
 
 #include "codegen/attention_regions.hpp"
 #include "codegen/run_kernel.hpp"
+#include "cpu/attention/attention_codes.hpp"
 #include "kernel/attention_view.hpp"
 #include "target/missing_features.hpp"
 
@@ -177,12 +178,26 @@ const std::vector<Coded> kCoded = {
     {"wide_heads", sized(9, 50, 128, 100)},
     {"depth_of_words", sized(9, 21, 36, 40)},
     {"heads_inside", with_heads_inside(sized(37, 37, 24, 24, "3"))},
+    {"keys_transposed", with_keys_transposed(sized(20, 45, 12))},
     {"long_rows", sized(7, 700, 16, 16, "1")},
     {"signed", sized(19, 23, 16), "i8", "i8", "i8", "i8", {-3, 5, -128, -128}},
     {"signed_keys", sized(19, 23, 16), "u8", "i8", "i8", "u8", {128, 0, 0, 0}},
     {"ends", sized(19, 23, 16), "u8", "u8", "u8", "u8", {0, 255, 0, 5}},
     {"weights_with_zero", sized(20, 37, 16), "u8", "u8", "u8", "u8", {255, 0, 255, 77}},
 };
+
+/// 255 * 255 times so many may leave i32.
+TEST(AttentionOfCodes, MultipliesFloatsWhereSumsMayLeaveI32) {
+  const TargetInfo target = parse_target("cpu:avx512-vnni");
+  const auto multiplies = [&](const Sizes& sizes) {
+    return multiplies_codes(parse_region(coded({"", sizes}).region), target);
+  };
+  EXPECT_TRUE(multiplies(sized(1, 33024, 4, 1, "1")));
+  EXPECT_FALSE(multiplies(sized(1, 33028, 4, 1, "1")));
+  EXPECT_TRUE(multiplies(sized(1, 2, 33024, 4, "1")));
+  EXPECT_FALSE(multiplies(sized(1, 2, 33028, 4, "1")));
+  EXPECT_FALSE(multiplies(sized(1, 2, 6, 4, "1"))) << "words of four";
+}
 
 TargetInfo with_bytes() { return parse_target("cpu:avx512-vnni"); }
 

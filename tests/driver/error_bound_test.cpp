@@ -129,6 +129,19 @@ TEST(ErrorBound, ARowOfWhichAllIsMaskedHasABound) {
   }
 }
 
+/// Their maximum is that of -inf and -inf first.
+TEST(ErrorBound, RowsThatBeginMaskedByInfinityHaveABound) {
+  Tensor mask(DType::f32, {4, 8});
+  for (int64_t i = 0; i < 32; ++i) mask.set_real(i, i % 8 < 3 ? -INFINITY : 0);
+  const BoundedTensor y =
+      bounds("graph (%x: f32[4,8], %m: f32[4,8]) { %t = tanh(%x) %s = add(%t, %m) %y = softmax(%s) return %y }",
+             {normal({4, 8}, 1, 0.01), mask});
+  for (int64_t i = 0; i < y.elements(); ++i) {
+    EXPECT_EQ(y.value[static_cast<size_t>(i)] == 0, i % 8 < 3);
+    EXPECT_LT(y.error[static_cast<size_t>(i)].most(), 1e-5);
+  }
+}
+
 TEST(ErrorBound, TheLowestNumberAsALiteralIsExact) {
   const BoundedTensor y = bounds(R"(graph (%x: f32[4,8]) { %z = const dense<0> : f32[1] %c = less(%x, %z)
     %m = const splat<-3.4028234663852886e38> : f32[] %y = where(%c, %m, %x) return %y })",

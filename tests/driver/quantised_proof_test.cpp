@@ -129,6 +129,29 @@ TEST(QuantisedProof, AttentionOfCodesIsOneLaunch) {
   }
 }
 
+/// Nodes stand where they were written: what makes keys and values in front of what makes queries, and a pair that a
+/// result and another pair read.
+TEST(QuantisedProof, InWhateverOrderTheModelHasItsNodes) {
+  const std::string texts[] = {R"(graph (%x: f32[1,5,8], %w: f32[8,8], %v: f32[1,2,5,4]) {
+    %s = const splat<0.05> : f32[] %z = const splat<117> : u8[] %h = const dense<1,5,2,4> : i64[4]
+    %m = matmul(%x, %w) %r = reshape(%m, %h)
+    %k2 = transpose(%r) {perm=[0,2,3,1]} %kq = quantize_linear(%k2, %s, %z) %k = dequantize_linear(%kq, %s, %z)
+    %q2 = transpose(%r) {perm=[0,2,1,3]} %qq = quantize_linear(%q2, %s, %z) %q = dequantize_linear(%qq, %s, %z)
+    %a = matmul(%q, %k) %p = softmax(%a) %y = matmul(%p, %v) return %y })",
+                               R"(graph (%x: f32[1,3,4]) {
+    %s = const splat<0.01> : f32[] %z = const splat<0> : i8[]
+    %cv = const rand<1> : i8[4,4] %ck = const rand<2> : i8[4,4] %cq = const rand<3> : i8[4,4]
+    %wv = dequantize_linear(%cv, %s, %z) %v = matmul(%x, %wv)
+    %wk = dequantize_linear(%ck, %s, %z) %km = matmul(%x, %wk) %k = transpose(%km) {perm=[0,2,1]}
+    %wq = dequantize_linear(%cq, %s, %z) %q = matmul(%x, %wq)
+    %a = matmul(%q, %k) %p = softmax(%a) %y = matmul(%p, %v) return %y })",
+                               R"(graph (%a: f32[3,4], %b: f32[4,3]) {
+    %s = const splat<0.02> : f32[] %z = const splat<127> : i8[] %q = quantize_linear(%a, %s, %z) %d = dequantize_linear(%q, %s, %z)
+    %q2 = quantize_linear(%d, %s, %z) %d2 = dequantize_linear(%q2, %s, %z) %y = matmul(%d2, %b) return %d, %y })"};
+  for (const std::string& text : texts)
+    for (const GroupComparison& group : ProofCase(text).compare()) EXPECT_TRUE(group.ok) << group.name << "\n" << text;
+}
+
 /// 255 sum w is 518,160: the zero point leaves 20 of the bias, and codes near 0 add next to nothing, but the graph
 /// rounds the scale of all of the bias.
 TEST(QuantisedProof, ZeroPointsMayHideTheBias) {

@@ -38,7 +38,6 @@ AttentionEmitter::AttentionEmitter(Kernel& k, StageEmitter& scores, StageEmitter
   OPFUSE_CHECK(!(blocks_ && view.weight), "weights are changed before all keys of a row are summed");
   OPFUSE_CHECK(blocks_ || keys() == Dim(keys_), "{} keys in a block of {}", keys().text(), keys_);
   codes_ = attention_codes(k.spec.region, view, k.target);
-  if (codes_ && !lie_in_lanes(*codes_)) codes_.reset();
   place_scratch(attention_scratch(s, view, k.spec.region, k.target));
   for (int64_t i = 0; i < rows_ * std::max(nv_, nc_); ++i) acc_.push_back(k.variable(vector_type()));
 }

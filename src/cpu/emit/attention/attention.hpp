@@ -107,7 +107,6 @@ class AttentionEmitter {
   void store_row(Env env, Value* column, Value* value, Value* factor, bool ragged);
 
   // attention_codes.cpp
-  bool lie_in_lanes(const AttentionCodes& codes);
   llvm::Type* words_type();
   Value* bytes_at(Value* base, Value* offset);
   Value* zero_of(StageEmitter& stage, const CodedFactor& factor, bool raise);
@@ -125,6 +124,7 @@ class AttentionEmitter {
                       int64_t words);
   void multiply_coded_scores(Value* at, int64_t vectors);
   void multiply_coded_context(Value* at, int64_t vectors);
+  void scale_sums(int64_t vectors, Value* left, Value* right);
   void store_weight_codes(Value* r, Value* row, Value* count, const std::function<Value*(Value*)>& weight);
 
   // attention_softmax.cpp

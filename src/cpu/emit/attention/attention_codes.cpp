@@ -25,22 +25,6 @@ bool is_signed(const CodedFactor& factor) { return factor.code.dtype() == DType:
 
 }  // namespace
 
-/// Neighbours along the lanes are neighbours in memory.
-bool AttentionEmitter::lie_in_lanes(const AttentionCodes& codes) {
-  const auto lies = [&](StageEmitter& stage, const CodedFactor& factor, int axis) {
-    bool all = true, any = false;
-    factor.code.visit([&](const Expr& e) {
-      if (e.op() != ExprOp::read) return;
-      const auto i = static_cast<size_t>(e.index());
-      const auto step = lane_shape(stage.reads[i], stage.stage.reads[i].map, axis, static_cast<int>(lanes_)).step;
-      all = all && (step == 0 || step == 1);
-      any = any || step == 1;
-    });
-    return all && any;
-  };
-  return lies(s_, codes.query, view_.depth) && lies(s_, codes.key, view_.depth) && lies(c_, codes.value, view_.column);
-}
-
 llvm::Type* AttentionEmitter::words_type() { return k_.lanes(k_.b.getInt32Ty(), static_cast<int>(lanes_)); }
 
 Value* AttentionEmitter::bytes_at(Value* base, Value* offset) { return k_.element(base, DType::u8, offset); }
@@ -211,15 +195,19 @@ void AttentionEmitter::multiply_coded_scores(Value* at, int64_t vectors) {
   }
   Value* panel = floats(packed_keys_, k_.mul(at, k_.i64(depth_capacity_ / kBytesOfWord)));
   multiply_codes(queries_, depth_capacity_, panel, nv_, vectors, depth_ / kBytesOfWord);
-  Value* scale = k_.b.CreateFMul(scale_of(s_, codes_->query), scale_of(s_, codes_->key));
-  scale = k_.splat(scale, static_cast<int>(lanes_));
+  scale_sums(vectors, scale_of(s_, codes_->query), scale_of(s_, codes_->key));
+}
+
+/// One scale after the other: their product may be beyond f32 where the scaled sum is not.
+void AttentionEmitter::scale_sums(int64_t vectors, Value* left, Value* right) {
   for (int64_t i = 0; i < rows_ * vectors; ++i) {
-    Value* sum = k_.b.CreateLoad(words_type(), acc_[static_cast<size_t>(i)]);
-    k_.b.CreateStore(k_.b.CreateFMul(k_.b.CreateSIToFP(sum, vector_type()), scale), acc_[static_cast<size_t>(i)]);
+    Value* sum = k_.b.CreateSIToFP(k_.b.CreateLoad(words_type(), acc_[static_cast<size_t>(i)]), vector_type());
+    for (Value* scale : {left, right}) sum = k_.b.CreateFMul(sum, k_.splat(scale, static_cast<int>(lanes_)));
+    k_.b.CreateStore(sum, acc_[static_cast<size_t>(i)]);
   }
 }
 
-/// The same of a panel of results; they are scaled when they are stored.
+/// The same of a panel of results.
 void AttentionEmitter::multiply_coded_context(Value* at, int64_t vectors) {
   Value *zp = zero_of(w_, codes_->weight, true), *zv = zero_of(c_, codes_->value, false);
   Value* all_zp = k_.b.CreateMul(zp, k_.b.getInt32(static_cast<uint32_t>(keys_)));
@@ -236,10 +224,7 @@ void AttentionEmitter::multiply_coded_context(Value* at, int64_t vectors) {
   }
   Value* panel = floats(packed_values_, k_.mul(at, k_.i64(key_capacity_ / kBytesOfWord)));
   multiply_codes(scores_, 4 * score_stride_, panel, nc_, vectors, ceil_of(keys_, kBytesOfWord));
-  for (int64_t i = 0; i < rows_ * vectors; ++i) {
-    Value* sum = k_.b.CreateLoad(words_type(), acc_[static_cast<size_t>(i)]);
-    k_.b.CreateStore(k_.b.CreateSIToFP(sum, vector_type()), acc_[static_cast<size_t>(i)]);
-  }
+  scale_sums(vectors, scale_of(w_, codes_->weight), scale_of(c_, codes_->value));
 }
 
 /// Codes lie where the exponentials were, from the row's begin on, which are read before they are overwritten.
@@ -255,7 +240,7 @@ void AttentionEmitter::store_weight_codes(Value* r, Value* row, Value* count,
     k_.b.CreateStore(k_.b.CreateAdd(k_.b.CreateLoad(words_type(), total), k_.b.CreateZExt(code, words_type())), total);
   });
   store(floats(row_tops_, r), k_.b.CreateAddReduce(k_.b.CreateLoad(words_type(), total)));
-  store(floats(factors_, r), k_.b.CreateFMul(scale_of(w_, codes_->weight), scale_of(c_, codes_->value)));
+  store(floats(factors_, r), real(1, 1));
 }
 
 }  // namespace opfuse::cpu
