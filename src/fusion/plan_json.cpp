@@ -90,9 +90,10 @@ static EdgeVerdict edge_of(const Json& j) {
   edge.by = j.value("by", "");
   if (!j.contains("bytes") || !j.contains("time_us")) return edge;
   const auto price = [&](const std::string& form) {
-    const Json& times = j.at("time_us");
+    const Json &times = j.at("time_us"), &bytes = j.at("bytes").at(form);
+    if (!bytes.is_number_integer()) throw fail(E::bad_file, "\"bytes\" of \"{}\" must be a whole number", form);
     const auto time = times.at(form).get<double>();
-    return GroupPrice{time, times.value(form + "_in_blocks", time), j.at("bytes").at(form).get<int64_t>()};
+    return GroupPrice{time, times.value(form + "_in_blocks", time), bytes.get<int64_t>()};
   };
   edge.price = PricePair{price("apart"), std::nullopt};
   if (j.at("bytes").contains("joined")) edge.price->joined = price("joined");

@@ -76,7 +76,7 @@ Calibration read_scales(const std::string& path) try {
   Calibration c;
   j.at("model").get_to(c.model);
   j.at("samples_are").get_to(c.identity);
-  c.samples = j.at("samples").get<size_t>();
+  c.samples = j.at("samples").get_ref<const Json::number_unsigned_t&>();
   j.at("done").get_to(c.done);
   for (const Json& t : j.at("tensors")) c.tensors.push_back(statistics_of(t));
   return c;
