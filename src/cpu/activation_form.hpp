@@ -27,9 +27,8 @@ std::optional<Expr> exponent_of_logistic(const Expr& e);
 
 /// When `e` is in f32:
 ///   SiLU  x / (1 + exp(-x)), x * (1 / (1 + exp(-x)))
-///   GELU  the product of x, 1/2 and 1 + erf(x sqrt(1/2)) in any order, also by divisions by constants; sqrt(1/2) may
-///   be
-///         one of 16 bits
+///   GELU  the product of x, 1/2 and 1 + erf(x sqrt(1/2)) in any order, also by divisions by constants; sqrt(1/2) of
+///         16 bits too
 ///   its approximation by tanh  the same with 1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))
 std::optional<ActivationForm> activation_form(const Expr& e);
 

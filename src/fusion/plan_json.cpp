@@ -12,6 +12,7 @@
 
 #include "base/did_you_mean.hpp"
 #include "base/fail.hpp"
+#include "base/json_fields.hpp"
 #include "fusion/plan.hpp"
 #include "fusion/precision.hpp"
 #include "fusion/reasons.hpp"
@@ -90,10 +91,9 @@ static EdgeVerdict edge_of(const Json& j) {
   edge.by = j.value("by", "");
   if (!j.contains("bytes") || !j.contains("time_us")) return edge;
   const auto price = [&](const std::string& form) {
-    const Json &times = j.at("time_us"), &bytes = j.at("bytes").at(form);
-    if (!bytes.is_number_integer()) throw fail(E::bad_file, "\"bytes\" of \"{}\" must be a whole number", form);
+    const Json& times = j.at("time_us");
     const auto time = times.at(form).get<double>();
-    return GroupPrice{time, times.value(form + "_in_blocks", time), bytes.get<int64_t>()};
+    return GroupPrice{time, times.value(form + "_in_blocks", time), whole<int64_t>(j.at("bytes").at(form))};
   };
   edge.price = PricePair{price("apart"), std::nullopt};
   if (j.at("bytes").contains("joined")) edge.price->joined = price("joined");

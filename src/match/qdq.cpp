@@ -7,7 +7,7 @@
 
 namespace opfuse {
 
-static bool same_parameter(const Value* a, const Value* b) {
+bool same_parameter(const Value* a, const Value* b) {
   if (a == b) return true;
   return a && b && a->is_constant() && b->is_constant() && a->constant->same_bits(*b->constant);
 }

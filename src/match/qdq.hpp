@@ -19,6 +19,9 @@ struct QdqPair {
 /// The pair that ends in `value`: DequantizeLinear of QuantizeLinear with equal constant scale, zero point and axis.
 std::optional<QdqPair> qdq_pair(const Value* value);
 
+/// One value, or constants of the same bits; absent ones are the same.
+bool same_parameter(const Value* a, const Value* b);
+
 /// Why one of `ops` behind a quantise and a dequantise that do not undo each other is not reached from `dequantize`;
 /// nothing when that is not what stands there.
 std::optional<Decline> unequal_pair(const std::vector<std::string>& ops, const Node* dequantize);

@@ -63,7 +63,7 @@ struct Judged {
     return got == want || (is_float(dtype) && got == round_to(dtype, want));
   }
   /// Terms that cancel leave a rest in the definition's doubles, which is small beside other elements only. Where
-  /// region and definition are no further apart, the kernel is judged by the region.
+  /// region and definition are that close, the kernel is judged by the region.
   bool cancels(DType dtype, double rest) const {
     if (!(std::fabs(region - want) <= rest)) return false;
     return (!tie && std::fabs(got - region) <= reach) || got == region ||

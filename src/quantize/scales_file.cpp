@@ -11,6 +11,7 @@
 
 #include "base/atomic_file.hpp"
 #include "base/fail.hpp"
+#include "base/json_fields.hpp"
 
 namespace opfuse::quantization {
 namespace {
@@ -76,7 +77,7 @@ Calibration read_scales(const std::string& path) try {
   Calibration c;
   j.at("model").get_to(c.model);
   j.at("samples_are").get_to(c.identity);
-  c.samples = j.at("samples").get_ref<const Json::number_unsigned_t&>();
+  c.samples = whole<size_t>(j.at("samples"));
   j.at("done").get_to(c.done);
   for (const Json& t : j.at("tensors")) c.tensors.push_back(statistics_of(t));
   return c;

@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/fail.hpp"
+#include "base/json_fields.hpp"
 #include "runtime/artifact_json.hpp"
-#include "runtime/json_fields.hpp"
 
 namespace opfuse {
 namespace {

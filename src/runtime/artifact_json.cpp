@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "base/fail.hpp"
-#include "runtime/json_fields.hpp"
+#include "base/json_fields.hpp"
 #include "runtime/tensor_map_json.hpp"
 
 namespace opfuse {

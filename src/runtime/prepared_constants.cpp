@@ -5,7 +5,7 @@
 #include "base/aligned_bytes.hpp"
 #include "base/copy_bytes.hpp"
 #include "base/fail.hpp"
-#include "runtime/json_fields.hpp"
+#include "base/json_fields.hpp"
 #include "tensor/paired_codes.hpp"
 #include "tensor/winograd_codes.hpp"
 

@@ -10,7 +10,7 @@
 
 #include "base/fail.hpp"
 #include "base/hash.hpp"
-#include "runtime/json_fields.hpp"
+#include "base/json_fields.hpp"
 
 namespace opfuse {
 namespace {

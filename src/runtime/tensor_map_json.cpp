@@ -1,7 +1,7 @@
 // [buffer, type, offset, sizes, strides, box, steps, low, high]
 #include "runtime/tensor_map_json.hpp"
 
-#include "runtime/json_fields.hpp"
+#include "base/json_fields.hpp"
 
 namespace opfuse {
 namespace {

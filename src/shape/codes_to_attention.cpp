@@ -45,9 +45,8 @@ bool is_one_step(const Node& quantize) {
 }
 
 bool same_step(const Node& a, const Node& b) {
-  const Value *x = a.input(2), *y = b.input(2);
-  if (a.output()->type.dtype != b.output()->type.dtype || !x != !y) return false;
-  return a.input(1)->constant->same_bits(*b.input(1)->constant) && (!x || x->constant->same_bits(*y->constant));
+  return a.output()->type.dtype == b.output()->type.dtype && same_parameter(a.input(1), b.input(1)) &&
+         same_parameter(a.input(2), b.input(2));
 }
 
 /// No new elements, in contrast to a padding.
@@ -56,7 +55,7 @@ bool only_moves(const Node& node) {
          (is_view(node) || is_a<Transpose>(node) || is_a<Slice>(node));
 }
 
-/// What the group makes of its only operand, where that is no more than movements and pairs of one step.
+/// What the group makes of its only operand, where it has movements and pairs of one step alone.
 std::optional<Rounded> rounded_by(const Node& group) {
   if (group.op != fused_op() || group.inputs.size() != 1 || group.outputs.size() != 1) return std::nullopt;
   Rounded found{.x = group.inputs[0]};

@@ -22,6 +22,7 @@
 #include "ir/body.hpp"
 #include "ir/outline.hpp"
 #include "match/movement.hpp"
+#include "match/qdq.hpp"
 #include "ops/conv.hpp"
 #include "ops/gather.hpp"
 #include "ops/global_pool.hpp"
@@ -71,11 +72,6 @@ const Node* pool_of(const Node& group) {
 const Node* mean_of(const Node& group) {
   const Node& first = group.op == fused_op() ? *group.body->nodes().front() : group;
   return is_a<GlobalAveragePool>(first) || is_a<ReduceMean>(first) || is_a<AveragePool>(first) ? &first : nullptr;
-}
-
-bool same_constant(const Value* a, const Value* b) {
-  if (!a || !b) return a == b;
-  return a->is_constant() && b->is_constant() && a->constant->same_bits(*b->constant);
 }
 
 /// A result of the group is made by a DequantizeLinear in it, at its end; scales by channel are constants in front of
@@ -132,8 +128,8 @@ bool pool_codes(Graph& graph, Node* group) {
   const Node* quantize = group->body->nodes()[1];
   if (!dequantises(data) || quantize->input(0) != pool->output()) return false;
   const Node* dequantize = data->producer;
-  if (!same_constant(quantize->input(1), dequantize->input(1)) ||
-      !same_constant(quantize->input(2), dequantize->input(2)))
+  if (!same_parameter(quantize->input(1), dequantize->input(1)) ||
+      !same_parameter(quantize->input(2), dequantize->input(2)))
     return false;
   Value* codes = dequantize->input(0);
   if (codes->type.dtype != DType::u8 || codes->type.dtype != group->output()->type.dtype) return false;

@@ -110,6 +110,7 @@ const TargetField kFields[] = {
     {"shares", "packed_weights", OPFUSE_IN(shares.packed_weights), 0, 1, kCpu, true},
     {"shares", "attention", OPFUSE_IN(shares.attention), 0, 1, kCpu, true},
     {"shares", "attention_blocks", OPFUSE_IN(shares.attention_blocks), 0, 1, kCpu, true},
+    {"shares", "attention_whole", OPFUSE_IN(shares.attention_whole), 0, 1, kCpu, true},
     {"shares", "winograd_data", OPFUSE_IN(shares.winograd_data), 0, 1, kCpu, true},
     {"shares", "winograd_part", OPFUSE_IN(shares.winograd_part), 0, 1, kCpu, true},
     {"shares", "winograd_l3", OPFUSE_IN(shares.winograd_l3), 0, 1, kCpu, true},

@@ -129,6 +129,7 @@ struct CacheShares {
   double packed_weights = 0;    ///< a block of weights that are packed
   double attention = 0;         ///< keys and values
   double attention_blocks = 0;  ///< the same where there are several blocks
+  double attention_whole = 0;   ///< the same where all keys must be in one block
   double winograd_data = 0;     ///< transformed data
   double winograd_part = 0;     ///< weights and data of a part
   double winograd_l3 = 0;       ///< of L3: data of a part that are transformed at a time

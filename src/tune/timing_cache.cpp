@@ -11,6 +11,7 @@
 #include "base/atomic_file.hpp"
 #include "base/fail.hpp"
 #include "base/file_bytes.hpp"
+#include "base/json_fields.hpp"
 
 namespace opfuse {
 namespace {
@@ -113,7 +114,7 @@ TimingCache TimingCache::from_json(std::string_view text) try {
   TimingCache cache;
   for (const Json& row : document.at("timings")) {
     const Timing t{row.at("form").get<std::string>(), row.at("median_us").get<double>(), row.at("spread").get<double>(),
-                   row.at("count").get_ref<const Json::number_integer_t&>(), row.at("generator").get<std::string>()};
+                   whole<int64_t>(row.at("count")), row.at("generator").get<std::string>()};
     if (!(t.median >= 0) || !(t.spread >= 0) || t.count < 0)
       throw fail(E::bad_file, "the timings have a time, a spread or a count below zero");
     cache.add({row.at("region").get<std::string>(), row.at("layouts").get<std::string>(),

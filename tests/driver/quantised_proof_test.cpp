@@ -152,6 +152,21 @@ TEST(QuantisedProof, InWhateverOrderTheModelHasItsNodes) {
     for (const GroupComparison& group : ProofCase(text).compare()) EXPECT_TRUE(group.ok) << group.name << "\n" << text;
 }
 
+/// Addends that cancel to all but a softmax's weights of e^-30: the region's doubles have a rest of their own.
+TEST(QuantisedProof, SumsBehindAnAttentionMayCancel) {
+  const ProofCase built(
+      R"(graph (%q: f32[2,1,17,33], %kc: i8[2,17,1,33], %vf: f32[2,1,17,33], %w: f32[2,1,17,17], %xv: f32[2,1,17,33], %u: f32[2,1,17,33]) {
+    %s = const splat<0.046875> : f32[] %z = const splat<127> : i8[] %t = const splat<0.25> : f32[] %n = const splat<0> : i8[]
+    %k1 = dequantize_linear(%kc, %s, %z) %k = transpose(%k1) {perm=[0,2,3,1]} %vq = quantize_linear(%vf, %s, %z) %v = dequantize_linear(%vq, %s, %z)
+    %a = matmul(%q, %k) %aq = quantize_linear(%a, %t, %n) %ad = dequantize_linear(%aq, %t, %n) %p = softmax(%ad) %y = matmul(%p, %v)
+    %y2 = matmul(%w, %xv) %r1 = add(%y, %y2) %r = add(%r1, %u) return %r })");
+  CompareOptions options;
+  for (options.seed = 1; options.seed <= 14; ++options.seed)
+    for (const GroupComparison& group :
+         compare_groups(built.fused, built.program, built.executable, random_inputs(built.fused), options))
+      EXPECT_TRUE(group.ok) << group.name << " of seed " << options.seed;
+}
+
 /// 255 sum w is 518,160: the zero point leaves 20 of the bias, and codes near 0 add next to nothing, but the graph
 /// rounds the scale of all of the bias.
 TEST(QuantisedProof, ZeroPointsMayHideTheBias) {

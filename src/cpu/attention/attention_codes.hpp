@@ -10,7 +10,6 @@
 
 namespace opfuse {
 
-inline constexpr int64_t kBytesOfWord = 4;  ///< that one lane of vpdpbusd adds up
 /// Products of codes minus their zero points, 255 * 255 at most, that an i32 has room for.
 inline constexpr int64_t kMostCodeProducts = INT32_MAX / (255 * 255);
 

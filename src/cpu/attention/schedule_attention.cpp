@@ -98,7 +98,7 @@ AttentionSchedule schedule_with(int64_t rows, const Region& region, const Attent
   const int64_t panel = s.nv * target.lanes_f32();
   const int64_t bytes = 4 * (view.head_size(region) + view.columns(region));
   const auto l2 = static_cast<double>(target.l2_bytes);
-  const double room = view.weight ? 1 : target.shares.attention;  // changed weights want all keys in one block
+  const double room = view.weight ? target.shares.attention_whole : target.shares.attention;
   if (keys && static_cast<double>(*keys * bytes) <= room * l2) {
     s.keys = std::max<int64_t>(*keys, 1);
   } else {

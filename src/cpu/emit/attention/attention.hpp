@@ -113,10 +113,10 @@ class AttentionEmitter {
   Value* scale_of(StageEmitter& stage, const CodedFactor& factor);
   Value* codes(StageEmitter& stage, const CodedFactor& factor, const Env& point, bool raise,
                const std::vector<Value*>& results = {});
-  Value* sum_of_bytes(Value* bytes, bool is_signed);
+  Value* each_depth(StageEmitter& stage, const CodedFactor& factor, Env point, bool raise,
+                    const std::function<void(int64_t, Value*)>& body);
   Value* behind(Value* packed, int64_t across, int64_t capacity);
   Value* interleaved(const std::vector<Value*>& rows);
-  Value* dot(Value* sum, Value* left, Value* right);
   void pack_coded_keys(const Env& env, const KeyBlock& block);
   void pack_coded_values(const Env& env, const KeyBlock& block);
   void pack_coded_queries(const Env& env, const RowTile& tile);

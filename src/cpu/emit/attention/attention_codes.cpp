@@ -11,10 +11,10 @@
 //           [rows][d]                                    queries, bytes
 //           [rows][keys]                                 scores, then codes of the weights from the row's begin on
 //           [rows]                                       sums of the queries' codes, then of the weights'
-#include <llvm/IR/IntrinsicsX86.h>
-
 #include "base/integers.hpp"
+#include "cpu/contraction/codes.hpp"
 #include "cpu/emit/attention/attention.hpp"
+#include "cpu/emit/multiply_bytes.hpp"
 
 namespace opfuse::cpu {
 namespace {
@@ -50,14 +50,26 @@ Value* AttentionEmitter::codes(StageEmitter& stage, const CodedFactor& factor, c
   return k_.b.CreateXor(code, llvm::ConstantInt::get(code->getType(), kRaised));
 }
 
-Value* AttentionEmitter::sum_of_bytes(Value* bytes, bool is_signed) {
-  auto* wide = k_.lanes(k_.b.getInt32Ty(), width_of(bytes));
-  return k_.b.CreateAddReduce(is_signed ? k_.b.CreateSExt(bytes, wide) : k_.b.CreateZExt(bytes, wide));
+/// `body` with the first number and the codes of each vector along the depth, 0 behind its end; the sum of all codes.
+Value* AttentionEmitter::each_depth(StageEmitter& stage, const CodedFactor& factor, Env point, bool raise,
+                                    const std::function<void(int64_t, Value*)>& body) {
+  Value* sum = k_.b.getInt32(0);
+  point.width = static_cast<int>(lanes_);
+  for (int64_t d = 0; d < depth_; d += lanes_) {
+    point.mask = d + lanes_ > depth_ ? lanes_below(k_.i64(d), k_.i64(depth_)) : nullptr;
+    point.axes[static_cast<size_t>(view_.depth)] = {k_.i64(d), true, lanes_};
+    Value* code = codes(stage, factor, point, raise);
+    if (point.mask) code = k_.b.CreateSelect(point.mask, code, k_.zero(code->getType()));
+    Value* wide = raise ? k_.b.CreateZExt(code, words_type()) : k_.b.CreateSExt(code, words_type());
+    sum = k_.b.CreateAdd(sum, k_.b.CreateAddReduce(wide));
+    body(d, code);
+  }
+  return sum;
 }
 
 /// Where the numbers of keys (columns) lie: behind the packed words, which fill a quarter of their memory.
 Value* AttentionEmitter::behind(Value* packed, int64_t across, int64_t capacity) {
-  return floats(packed, k_.i64(across * capacity / kBytesOfWord));
+  return floats(packed, k_.i64(across * capacity / kWordBytes));
 }
 
 void AttentionEmitter::pack_coded_keys(const Env& env, const KeyBlock& block) {
@@ -66,25 +78,18 @@ void AttentionEmitter::pack_coded_keys(const Env& env, const KeyBlock& block) {
   Value* parts = behind(packed_keys_, ceil_of(keys_, nv_ * lanes_) * nv_ * lanes_, depth_capacity_);
   k_.loop(k_.i64(0), block.count, 1, [&](Value* key) {
     Env point = env;
-    point.width = static_cast<int>(lanes_);
     point.axes[static_cast<size_t>(view_.key_axis)] = {k_.add(block.first, key), false, 1};
     Value* panel = k_.div(key, k_.i64(nv_ * lanes_));
     Value* lane = k_.rem(key, k_.i64(nv_ * lanes_));
     Value* column =
-        floats(packed_keys_, k_.add(k_.mul(panel, k_.i64(nv_ * lanes_ * depth_capacity_ / kBytesOfWord)), lane));
-    Value* sum = k_.b.getInt32(0);
-    for (int64_t d = 0; d < depth_; d += lanes_) {
-      point.mask = d + lanes_ > depth_ ? lanes_below(k_.i64(d), k_.i64(depth_)) : nullptr;
-      point.axes[static_cast<size_t>(view_.depth)] = {k_.i64(d), true, lanes_};
-      Value* code = codes(s_, codes_->key, point, false);
-      if (point.mask) code = k_.b.CreateSelect(point.mask, code, k_.zero(code->getType()));
-      sum = k_.b.CreateAdd(sum, sum_of_bytes(code, true));
-      const int64_t words = std::min(lanes_, depth_ - d) / kBytesOfWord;
-      Value* word = k_.b.CreateBitCast(code, k_.lanes(k_.b.getInt32Ty(), static_cast<int>(lanes_ / kBytesOfWord)));
+        floats(packed_keys_, k_.add(k_.mul(panel, k_.i64(nv_ * lanes_ * depth_capacity_ / kWordBytes)), lane));
+    Value* sum = each_depth(s_, codes_->key, point, false, [&](int64_t d, Value* code) {
+      const int64_t words = std::min(lanes_, depth_ - d) / kWordBytes;
+      Value* word = k_.b.CreateBitCast(code, k_.lanes(k_.b.getInt32Ty(), static_cast<int>(lanes_ / kWordBytes)));
       for (int64_t w = 0; w < words; ++w)
-        store(floats(column, k_.i64((d / kBytesOfWord + w) * nv_ * lanes_)),
+        store(floats(column, k_.i64((d / kWordBytes + w) * nv_ * lanes_)),
               k_.b.CreateExtractElement(word, static_cast<uint64_t>(w)));
-    }
+    });
     store(floats(parts, key), k_.b.CreateMul(zq, k_.b.CreateSub(all_zk, sum)));
   });
 }
@@ -104,18 +109,18 @@ void AttentionEmitter::pack_coded_values(const Env& env, const KeyBlock& block) 
         point.axes[static_cast<size_t>(view_.summed)] = {k_.add(block.first, k_.add(first, k_.i64(r))), false, 1};
         rows.push_back(codes(c_, codes_->value, point, false));
       }
-      Value* step = floats(packed_values_, k_.mul(k_.div(first, k_.i64(kBytesOfWord)), k_.i64(nc_ * lanes_)));
+      Value* step = floats(packed_values_, k_.mul(k_.div(first, k_.i64(kWordBytes)), k_.i64(nc_ * lanes_)));
       Value* vector = k_.div(lane, k_.i64(lanes_));
-      Value* panel = k_.mul(k_.div(vector, k_.i64(nc_)), k_.i64(nc_ * lanes_ * key_capacity_ / kBytesOfWord));
+      Value* panel = k_.mul(k_.div(vector, k_.i64(nc_)), k_.i64(nc_ * lanes_ * key_capacity_ / kWordBytes));
       Value* quad = interleaved(rows);
       store(floats(step, k_.add(panel, k_.mul(k_.rem(vector, k_.i64(nc_)), k_.i64(lanes_)))), quad);
       Value* sum = floats(sums, lane);
-      Value* ones = llvm::ConstantInt::get(words_type(), 0x01010101);
-      store(sum, dot(k_.b.CreateAlignedLoad(words_type(), sum, llvm::Align(4)), ones, quad));
+      Value* ones = llvm::ConstantInt::get(words_type(), kEveryByte);
+      store(sum, multiply_bytes(k_, k_.b.CreateAlignedLoad(words_type(), sum, llvm::Align(4)), ones, quad));
     });
   };
-  const int64_t whole = keys_ / kBytesOfWord * kBytesOfWord;
-  k_.loop(k_.i64(0), k_.i64(whole), kBytesOfWord, [&](Value* first) { quads(first, kBytesOfWord); });
+  const int64_t whole = keys_ / kWordBytes * kWordBytes;
+  k_.loop(k_.i64(0), k_.i64(whole), kWordBytes, [&](Value* first) { quads(first, kWordBytes); });
   if (keys_ > whole) quads(k_.i64(whole), keys_ - whole);
 }
 
@@ -129,24 +134,13 @@ Value* AttentionEmitter::interleaved(const std::vector<Value*>& rows) {
 
 void AttentionEmitter::pack_coded_queries(const Env& env, const RowTile& tile) {
   for (int64_t r = 0; r < rows_; ++r) {
-    Value* sum = k_.b.getInt32(0);
     Env point = env;
-    point.width = static_cast<int>(lanes_);
     point.axes[static_cast<size_t>(view_.row)] = row_at(tile, r);
-    for (int64_t d = 0; d < depth_; d += lanes_) {
-      point.mask = d + lanes_ > depth_ ? lanes_below(k_.i64(d), k_.i64(depth_)) : nullptr;
-      point.axes[static_cast<size_t>(view_.depth)] = {k_.i64(d), true, lanes_};
-      Value* code = codes(s_, codes_->query, point, true);
-      if (point.mask) code = k_.b.CreateSelect(point.mask, code, k_.zero(code->getType()));
-      sum = k_.b.CreateAdd(sum, sum_of_bytes(code, false));
+    Value* sum = each_depth(s_, codes_->query, point, true, [&](int64_t d, Value* code) {
       store(bytes_at(queries_, k_.i64(r * depth_capacity_ + d)), code);
-    }
+    });
     store(floats(row_tops_, k_.i64(r)), sum);
   }
-}
-
-Value* AttentionEmitter::dot(Value* sum, Value* left, Value* right) {
-  return k_.b.CreateIntrinsic(llvm::Intrinsic::x86_avx512_vpdpbusd_512, {}, {sum, left, right});
 }
 
 /// acc[r][v] += sum over words of left[r][word] * right[word][v]; strides in bytes, vectors.
@@ -164,11 +158,11 @@ void AttentionEmitter::multiply_codes(Value* left, int64_t left_stride, Value* r
         columns.push_back(k_.b.CreateAlignedLoad(words_type(), at, llvm::Align(4)));
       }
       for (int64_t r = 0; r < rows_; ++r) {
-        Value* at = bytes_at(left, k_.add(k_.i64(r * left_stride), k_.mul(word, k_.i64(kBytesOfWord))));
+        Value* at = bytes_at(left, k_.add(k_.i64(r * left_stride), k_.mul(word, k_.i64(kWordBytes))));
         Value* x = k_.splat(k_.b.CreateAlignedLoad(k_.b.getInt32Ty(), at, llvm::Align(1)), static_cast<int>(lanes_));
         for (int64_t v = 0; v < vectors; ++v) {
           Value*& sum = acc[static_cast<size_t>(r * vectors + v)];
-          sum = dot(sum, x, columns[static_cast<size_t>(v)]);
+          sum = multiply_bytes(k_, sum, x, columns[static_cast<size_t>(v)]);
         }
       }
     }
@@ -193,8 +187,8 @@ void AttentionEmitter::multiply_coded_scores(Value* at, int64_t vectors) {
       k_.b.CreateStore(k_.b.CreateAdd(k_.b.CreateAlignedLoad(words_type(), part, llvm::Align(4)), off), acc(r, v));
     }
   }
-  Value* panel = floats(packed_keys_, k_.mul(at, k_.i64(depth_capacity_ / kBytesOfWord)));
-  multiply_codes(queries_, depth_capacity_, panel, nv_, vectors, depth_ / kBytesOfWord);
+  Value* panel = floats(packed_keys_, k_.mul(at, k_.i64(depth_capacity_ / kWordBytes)));
+  multiply_codes(queries_, depth_capacity_, panel, nv_, vectors, depth_ / kWordBytes);
   scale_sums(vectors, scale_of(s_, codes_->query), scale_of(s_, codes_->key));
 }
 
@@ -222,8 +216,8 @@ void AttentionEmitter::multiply_coded_context(Value* at, int64_t vectors) {
       k_.b.CreateStore(k_.b.CreateSub(off, part), acc_[static_cast<size_t>(r * vectors + v)]);
     }
   }
-  Value* panel = floats(packed_values_, k_.mul(at, k_.i64(key_capacity_ / kBytesOfWord)));
-  multiply_codes(scores_, 4 * score_stride_, panel, nc_, vectors, ceil_of(keys_, kBytesOfWord));
+  Value* panel = floats(packed_values_, k_.mul(at, k_.i64(key_capacity_ / kWordBytes)));
+  multiply_codes(scores_, 4 * score_stride_, panel, nc_, vectors, ceil_of(keys_, kWordBytes));
   scale_sums(vectors, scale_of(w_, codes_->weight), scale_of(c_, codes_->value));
 }
 

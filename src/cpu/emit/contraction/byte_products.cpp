@@ -3,29 +3,22 @@
 //
 //   byte products     acc += u8 * i8, four at once (vpdpbusd; never the saturating form)
 //   words             acc += lo * lo + hi * hi, channels 0, 2 and 1, 3 of every word as i16 (pmaddwd)
-#include <llvm/IR/IntrinsicsX86.h>
 
 #include "cpu/contraction/codes.hpp"
 #include "cpu/emit/contraction/product.hpp"
 #include "cpu/emit/fence.hpp"
+#include "cpu/emit/multiply_bytes.hpp"
 #include "cpu/emit/multiply_pairs.hpp"
 
 namespace opfuse::cpu {
 namespace {
 
-constexpr uint32_t kEvenBytes = 0x00FF00FF, kEveryByte = 0x01010101;
+constexpr uint32_t kEvenBytes = 0x00FF00FF;
 
 void add_bytes(Product& p, Kernel& k, int lanes) {
-  // both encodings have these names
-  const int64_t bytes = k.target.vector_bytes;
-  const auto id = bytes == 64   ? llvm::Intrinsic::x86_avx512_vpdpbusd_512
-                  : bytes == 32 ? llvm::Intrinsic::x86_avx512_vpdpbusd_256
-                                : llvm::Intrinsic::x86_avx512_vpdpbusd_128;
   p.spread = [&k, lanes](Value* x) { return Factor{k.splat(x, lanes)}; };
   p.unpack = [](Value* w) { return Factor{w}; };
-  p.add = [&k, id](Value* sums, const Factor& x, const Factor& w) {
-    return k.b.CreateIntrinsic(id, {}, {sums, x[0], w[0]});
-  };
+  p.add = [&k](Value* sums, const Factor& x, const Factor& w) { return multiply_bytes(k, sums, x[0], w[0]); };
 }
 
 Value* constant_like(Value* x, uint32_t bits) { return llvm::ConstantInt::get(x->getType(), bits); }

@@ -13,20 +13,20 @@ namespace opfuse {
 /// A whole number that `T` holds; the library would convert fractions and drop bits.
 template <class T>
 T whole(const nlohmann::json& value) {
-  if (!value.is_number_integer()) throw fail(E::bad_file, "{} in the header is not a whole number", value.dump());
+  if (!value.is_number_integer()) throw fail(E::bad_file, "{} is not a whole number", value.dump());
   if (value.is_number_unsigned()) {
     const uint64_t number = value.get<uint64_t>();
     if (std::in_range<T>(number)) return static_cast<T>(number);
   } else if (const int64_t number = value.get<int64_t>(); std::in_range<T>(number)) {
     return static_cast<T>(number);
   }
-  throw fail(E::bad_file, "{} in the header is out of range", value.dump());
+  throw fail(E::bad_file, "{} is out of range", value.dump());
 }
 
 /// The list itself; E::bad_file when it is none, or has not `size` entries (0: any).
 inline const nlohmann::json& listed(const nlohmann::json& list, size_t size = 0) {
   if (!list.is_array() || (size > 0 && list.size() != size))
-    throw fail(E::bad_file, "a list in the header does not have the entries it should have");
+    throw fail(E::bad_file, "a list does not have the entries it should have");
   return list;
 }
 
