@@ -82,6 +82,7 @@ ShapeContext context_for(const TargetInfo& target, const ShapeOptions& options) 
                        .precisions = options.precisions,
                        .multiplies_bf16 = !target.traits.on_host || has_half_products(target),
                        .multiplies_f16 = !target.traits.on_host,
+                       .multiplies_bytes = target.traits.on_host && has_byte_products(target),
                        .least_memory = options.least_memory};
   context.skeleton = [target](const Node& node) -> std::string {
     const auto lowered = lower_group(node);

@@ -7,8 +7,8 @@
 // A depthwise convolution needs of each channel nothing but that channel, so the slices repeat no work; the results
 // are parts of one buffer. Sums of codes are cut alike: their groups dequantise one datum for all channels, and weights
 // and biases by rows. Pairs that hold more bytes of intermediates (shape/live_bytes.hpp) than slices can bring the
-// whole graph down to are cut to that, where it is noticeably less; with --memory least in smaller slices, and for any
-// gain. Graphs with open dimensions are left alone.
+// whole graph down to are cut to that, where it is noticeably less; with --memory least for any gain. Graphs with open
+// dimensions are left alone.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -27,11 +27,9 @@ namespace opfuse {
 namespace {
 
 /// A launch costs microseconds, so should the work in a slice be more, and what is saved be worth the launches.
-struct Thrift {
-  int64_t least_bytes = 512 << 10, least_elements = 0;  ///< of a slice
-  double worth = 0.85;                                  ///< of the peak
-};
-constexpr Thrift kLeastMemory{0, 128 << 10, 1.0};
+constexpr int64_t kLeastBytes = 512 << 10;  ///< of a slice
+constexpr int64_t kLeastElements = kLeastBytes / 4;
+constexpr double kWorth = 0.85;  ///< of the peak
 
 // ---- one pair
 
@@ -203,13 +201,18 @@ struct Cut {
   int64_t least() const { return bytes(counts.back()); }
 };
 
-std::vector<int64_t> counts_of(const Pair& pair, int64_t block, const Thrift& thrift) {
+/// Half a megabyte of floats has as many elements. Where bytes are multiplied as they lie, such slices of codes cost
+/// nothing; elsewhere each slice widens its input again (bench/log/low-precision.md).
+bool may_be_small(const Pair& pair, const ShapeContext& context) {
+  return context.least_memory || (context.multiplies_bytes && !is_float(pair.between()->type.dtype));
+}
+
+std::vector<int64_t> counts_of(const Pair& pair, const ShapeContext& context) {
   const int64_t bytes = constant_bytes(*pair.between()), elements = pair.between()->type.shape.elements().value();
+  const int64_t most = may_be_small(pair, context) ? elements / kLeastElements : bytes / kLeastBytes;
   std::vector<int64_t> counts;
-  for (int64_t count = 2; pair.channels / count >= block; ++count) {
-    if (bytes / count < thrift.least_bytes || elements / count < thrift.least_elements) break;
-    if (pair.channels % (count * block) == 0) counts.push_back(count);
-  }
+  for (int64_t count = 2; count <= most && pair.channels / count >= context.channel_block; ++count)
+    if (pair.channels % (count * context.channel_block) == 0) counts.push_back(count);
   return counts;
 }
 
@@ -224,7 +227,7 @@ bool multiplies_halves(const Pair& pair, const ShapeContext& context) {
 }
 
 /// Pairs that may be cut.
-std::vector<Cut> cuts_of(const std::vector<LiveBytes>& live, const ShapeContext& context, const Thrift& thrift) {
+std::vector<Cut> cuts_of(const std::vector<LiveBytes>& live, const ShapeContext& context) {
   std::map<const Node*, int64_t> at;  // looked up, never iterated
   for (const LiveBytes& l : live)
     if (l.node) at[l.node] = std::max(at[l.node], l.bytes);
@@ -232,7 +235,7 @@ std::vector<Cut> cuts_of(const std::vector<LiveBytes>& live, const ShapeContext&
   for (const LiveBytes& l : live) {
     const std::optional<Pair> pair = l.node ? pair_from(l.node) : std::nullopt;
     if (!pair || multiplies_halves(*pair, context) || !at.contains(pair->b)) continue;
-    Cut cut{*pair, l.graph, std::max(at[pair->a], at[pair->b]), 0, counts_of(*pair, context.channel_block, thrift)};
+    Cut cut{*pair, l.graph, std::max(at[pair->a], at[pair->b]), 0, counts_of(*pair, context)};
     cut.others = at[pair->a] - constant_bytes(*pair->between()) + constant_bytes(*pair->b->output());
     if (!cut.counts.empty()) cuts.push_back(std::move(cut));
   }
@@ -263,13 +266,12 @@ ShapeVerdict verdict_of(const Pair& pair, int64_t count) {
 
 bool run(Graph& fused, const ShapeContext& context, std::vector<ShapeVerdict>& verdicts) {
   if (context.switched_off(kPass)) return false;
-  const Thrift thrift = context.least_memory ? kLeastMemory : Thrift{};
   const std::vector<LiveBytes> live = live_bytes(fused, context.channel_block);
-  const std::vector<Cut> cuts = cuts_of(live, context, thrift);
+  const std::vector<Cut> cuts = cuts_of(live, context);
   const int64_t floor = floor_of(live, cuts);
   int64_t peak = 0;
   for (const LiveBytes& l : live) peak = std::max(peak, l.bytes);
-  if (static_cast<double>(floor) >= thrift.worth * static_cast<double>(peak)) return false;
+  if (static_cast<double>(floor) >= (context.least_memory ? 1 : kWorth) * static_cast<double>(peak)) return false;
   for (const Cut& cut : cuts) {
     if (cut.whole <= floor) continue;
     const int64_t count =

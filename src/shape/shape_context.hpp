@@ -29,9 +29,10 @@ struct ShapeContext {
   std::map<std::string, std::string>
       precisions{};  ///< by source name of a product or label of a group, where it is not f32
   bool multiplies_bf16 = true,
-       multiplies_f16 = true;  ///< the target has such products; else f16 is for storing weights
-  bool least_memory = false;   ///< weights that lose nothing by it lie in 16 bits, slices are small
-  NodePairs apart{};           ///< nodes that share no launch
+       multiplies_f16 = true;     ///< the target has such products; else f16 is for storing weights
+  bool multiplies_bytes = false;  ///< the target sums products of bytes as they lie
+  bool least_memory = false;      ///< weights that lose nothing by it lie in 16 bits, slices are small
+  NodePairs apart{};              ///< nodes that share no launch
 
   /// The plan asks for products of 16-bit factors in this node, and the target has such products.
   bool multiplies_narrow(const Node& node) const;

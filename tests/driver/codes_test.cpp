@@ -278,9 +278,9 @@ TEST(Codes, OfAFirstImageFillAWord) {
   for (const GroupComparison& g : built.compare()) EXPECT_TRUE(g.ok) << g.name;
 }
 
-/// Codes between a convolution and a depthwise one: slices of channels have the same bits.
-TEST(Codes, RunInSlices) {
-  const Graph graph = parse_graph(R"(graph (%x: f32[1,16,112,112]) {
+/// Codes between a convolution and a depthwise one.
+Graph pair_of_codes() {
+  return parse_graph(R"(graph (%x: f32[1,16,112,112]) {
     %s = const splat<0.02> : f32[] %z = const splat<3> : u8[] %t = const splat<0.05> : f32[] %rs = const rand<5> : f32[96]
     %one = const splat<2> : f32[96] %sw = add(%rs, %one)
     %c = const rand<1> : i8[96,16,1,1] %e = const rand<2> : i8[96,1,3,3] %h = const splat<0.01> : f32[]
@@ -291,25 +291,47 @@ TEST(Codes, RunInSlices) {
     %kq = quantize_linear(%kr, %t, %z) %kd = dequantize_linear(%kq, %t, %z)
     %g = const rand<3> : i8[24,96,1,1] %p = dequantize_linear(%g, %h) %o = conv(%kd, %p)
     %y = quantize_linear(%o, %t, %z) return %y })",
-                                  ops());
-  const std::vector<Tensor> inputs = random_inputs(graph, {.seed = 3});
-  CompilationOptions options;
-  options.artifact.cache = false;
-  const Compilation sliced = compile_graph(graph, parse_target("host"), options);
-  options.algorithms.least_memory = true;
-  const Compilation least = compile_graph(graph, parse_target("host"), options);
-  options.algorithms.least_memory = false;
-  options.no_pass = {"run-in-slices"};
-  const Compilation whole = compile_graph(graph, parse_target("host"), options);
-  EXPECT_EQ(of_pass(sliced.verdicts, "run-in-slices").size(), 1u);
-  EXPECT_LT(sliced.program.arena_bytes.value(), whole.program.arena_bytes.value());
-  EXPECT_EQ(sliced.program.launches.size(), 6u);  // codes, two slices of each, what reads them
-  EXPECT_LT(least.program.arena_bytes.value(), sliced.program.arena_bytes.value());
+                     ops());
+}
+
+struct InSlices {
+  Compilation fast, least, whole;
+  explicit InSlices(const std::string& target)
+      : fast(compiled(target, {})), least(compiled(target, {}, true)), whole(compiled(target, {"run-in-slices"})) {}
+  static Compilation compiled(const std::string& target, std::vector<std::string> no_pass, bool least = false) {
+    CompilationOptions options;
+    options.artifact.cache = false;
+    options.algorithms.least_memory = least;
+    options.no_pass = std::move(no_pass);
+    return compile_graph(pair_of_codes(), parse_target(target), options);
+  }
+  static int64_t arena(const Compilation& c) { return c.program.arena_bytes.value(); }
+};
+
+TEST(Codes, RunInSlicesOfHalfAMegabyte) {
+  const InSlices in("cpu:avx2");
+  EXPECT_EQ(of_pass(in.fast.verdicts, "run-in-slices").size(), 1u);
+  EXPECT_EQ(in.fast.program.launches.size(), 6u);  // codes, two slices of each, what reads them
+  EXPECT_LT(InSlices::arena(in.fast), InSlices::arena(in.whole));
+  EXPECT_LT(InSlices::arena(in.least), InSlices::arena(in.fast));
+}
+
+TEST(Codes, RunInSmallSlicesWhereBytesAreMultiplied) {
+  for (const char* target : {"cpu:avx512-vnni", "cpu:avx2-vnni"}) {
+    const InSlices in(target);
+    EXPECT_LT(InSlices::arena(in.fast), InSlices::arena(in.whole)) << target;
+    EXPECT_EQ(InSlices::arena(in.fast), InSlices::arena(in.least)) << target;
+  }
+}
+
+TEST(Codes, OfSlicesAreTheSame) {
+  const InSlices in("host");
+  const std::vector<Tensor> inputs = random_inputs(pair_of_codes(), {.seed = 3});
   const auto results = [&](const Compilation& c) {
     return run_executable(Executable::from_artifact(c.artifact), inputs).front();
   };
-  EXPECT_TRUE(results(sliced).same_bits(results(whole)));
-  EXPECT_TRUE(results(least).same_bits(results(whole)));
+  EXPECT_TRUE(results(in.fast).same_bits(results(in.whole)));
+  EXPECT_TRUE(results(in.least).same_bits(results(in.whole)));
 }
 
 TEST(Codes, OfTablesAreGatheredAsTheyLie) {
