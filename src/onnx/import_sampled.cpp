@@ -18,12 +18,43 @@ void require_rank(const Value* x, size_t rank) {
     throw fail(E::unsupported_op, "an operand is {}; {} dimensions are expected", x->type.text(), rank);
 }
 
+/// The size of an axis, which may be open: a number to compute with.
+class Extent {
+ public:
+  Extent(Speller& s, Value* x, int64_t axis)
+      : s_(s),
+        known_(x->type.shape[static_cast<size_t>(axis)].constant()),
+        open_(known_ ? nullptr : s.reshape(s.size_of(x, axis), {})) {}
+
+  std::optional<int64_t> known() const { return known_; }
+  /// The size and `more`.
+  Value* plus(int64_t more, DType dtype) const {
+    if (known_) return s_.number(static_cast<double>(*known_ + more), dtype);
+    Value* sum = more == 0 ? open_ : s_.op("add", {open_, s_.number(static_cast<double>(more), DType::i64)});
+    return s_.cast(sum, dtype);
+  }
+  Value* times(const Extent& other) const {
+    if (known_ && other.known_) return s_.number(static_cast<double>(*known_ * *other.known_), DType::i64);
+    return s_.op("mul", {plus(0, DType::i64), other.plus(0, DType::i64)});
+  }
+  /// A vector of one, as shapes are made of.
+  Value* as_size(int64_t factor = 1) const {
+    if (known_) return s_.integers({*known_ * factor});
+    return s_.op("mul", {s_.reshape(open_, {1}), s_.integers({factor})});
+  }
+
+ private:
+  Speller& s_;
+  std::optional<int64_t> known_;
+  Value* open_;
+};
+
 class Sampler {
  public:
   /// `rows` [images * height * width, channels]; `image` numbers the images, and broadcasts to the samples.
-  Sampler(Speller& s, Value* rows, Value* image, int64_t height, int64_t width, const char* joins = "add")
+  Sampler(Speller& s, Value* rows, Value* image, Extent height, Extent width, const char* joins = "add")
       : s_(s), rows_(rows), height_(height), width_(width), dtype_(rows->type.dtype), joins_(joins) {
-    base_ = op("mul", image, whole(height * width));
+    base_ = op("mul", image, height.times(width));
   }
 
   /// Pixels beyond the border are 0, each by itself.
@@ -39,7 +70,7 @@ class Sampler {
  private:
   Speller& s_;
   Value *rows_, *base_;
-  int64_t height_, width_;
+  Extent height_, width_;
   DType dtype_;
   const char* joins_;  ///< the four pixels of a sample
 
@@ -47,18 +78,19 @@ class Sampler {
   Value* real(double value) { return s_.number(value, dtype_); }
   Value* whole(int64_t value) { return s_.number(static_cast<double>(value), DType::i64); }
   Value* clip(Value* x, Value* low, Value* high) { return op("min", op("max", x, low), high); }
-  Value* on_image(Value* x, int64_t size) { return clip(x, real(0), real(static_cast<double>(size - 1))); }
-  Value* near(Value* x, int64_t size) {
-    return op("and", op("greater_or_equal", x, real(-1)), op("less_or_equal", x, real(static_cast<double>(size))));
+  Value* on_image(Value* x, const Extent& size) { return clip(x, real(0), size.plus(-1, dtype_)); }
+  Value* near(Value* x, const Extent& size) {
+    return op("and", op("greater_or_equal", x, real(-1)), op("less_or_equal", x, size.plus(0, dtype_)));
   }
-  Value* on_axis(Value* at, int64_t size) {
-    return op("and", op("greater_or_equal", at, whole(0)), op("less", at, whole(size)));
+  Value* on_axis(Value* at, const Extent& size) {
+    return op("and", op("greater_or_equal", at, whole(0)), op("less", at, size.plus(0, DType::i64)));
   }
 
   /// The row of pixel (y, x) times `weight`; 0 for those outside where `guarded`.
   Value* pixel(Value* y, Value* x, Value* weight, bool guarded) {
-    Value *row = clip(y, whole(0), whole(height_ - 1)), *column = clip(x, whole(0), whole(width_ - 1));
-    Value* at = op("add", op("add", base_, op("mul", row, whole(width_))), column);
+    Value *row = clip(y, whole(0), height_.plus(-1, DType::i64)),
+          *column = clip(x, whole(0), width_.plus(-1, DType::i64));
+    Value* at = op("add", op("add", base_, op("mul", row, width_.plus(0, DType::i64))), column);
     if (guarded) weight = s_.op("where", {op("and", on_axis(y, height_), on_axis(x, width_)), weight, real(0)});
     return op("mul", s_.op("gather", {rows_, at}, {{"axis", int64_t{0}}}), s_.unsqueeze(weight, -1));
   }
@@ -79,9 +111,9 @@ class Sampler {
 
 /// [n, c, h, w] -> [n * h * w, c], channels cut into `groups` images: [n * groups * h * w, c / groups]
 Value* rows_of(Speller& s, Value* x, int64_t groups) {
-  const int64_t channels = known_size(x, 1), pixels = known_size(x, 2) * known_size(x, 3);
-  Value* planes = s.reshape(x, {-1, channels / groups, pixels});
-  return s.reshape(s.transpose(planes, {0, 2, 1}), {-1, channels / groups});
+  const int64_t channels = known_size(x, 1) / groups;
+  Value* planes = groups == 1 ? x : s.reshape(x, {-1, channels, 0, 0});
+  return s.reshape(s.transpose(planes, {0, 2, 3, 1}), {-1, channels});
 }
 
 }  // namespace
@@ -118,6 +150,16 @@ Value* numbers(NodeImport& n, DType dtype, int64_t count, size_t rank) {
   return n.constant(std::move(t));
 }
 
+/// As many as the extent and `more`.
+Value* numbers(Speller& s, NodeImport& n, DType dtype, const Extent& extent, int64_t more, size_t rank) {
+  if (const auto known = extent.known(); known && *known <= s.limits().index_elements)
+    return numbers(n, dtype, *known + more, rank);
+  Value* all = s.op("range", {s.number(0, DType::i64), extent.plus(more, DType::i64), s.number(1, DType::i64)});
+  Integers shape(rank, 1);
+  shape.back() = -1;
+  return s.reshape(s.cast(all, dtype), shape);
+}
+
 /// What each pixel of an axis counts in the cells of a box, [boxes, cells, size], where a cell takes a sample per
 /// pixel:
 ///
@@ -126,7 +168,7 @@ Value* numbers(NodeImport& n, DType dtype, int64_t count, size_t rank) {
 ///
 /// Steps are above (n - 1) / n, so of size + 5 samples, the first of them just before the image, none near it is
 /// missing.
-Value* weights_of_pixels(Speller& s, NodeImport& node, const Reach& reach, int64_t cells, int64_t size) {
+Value* weights_of_pixels(Speller& s, NodeImport& node, const Reach& reach, int64_t cells, const Extent& size) {
   const DType dtype = reach.low->type.dtype;
   const auto real = [&](double v) { return s.number(v, dtype); };
   const auto op = [&](const char* name, Value* a, Value* b) { return s.op(name, {a, b}); };
@@ -138,33 +180,36 @@ Value* weights_of_pixels(Speller& s, NodeImport& node, const Reach& reach, int64
   Value* start = op("add", reach.low, op("mul", bin, cell));
   Value* before = op("sub", op("div", op("sub", real(-1), start), step), real(0.5));
   Value* first = op("max", s.op("floor", {before}), real(0));
-  Value* i = op("add", first, numbers(node, dtype, size + 5, 3));
+  Value* i = op("add", first, numbers(s, node, dtype, size, 5, 3));
   Value* y = op("add", start, op("mul", op("add", i, real(0.5)), step));
-  Value* near = op("and", op("greater_or_equal", y, real(-1)), op("less_or_equal", y, real(static_cast<double>(size))));
+  Value* near = op("and", op("greater_or_equal", y, real(-1)), op("less_or_equal", y, size.plus(0, dtype)));
   Value* counts = op("and", op("and", near, some), op("less", i, n));
   Value* share = s.op("where", {counts, op("div", real(1), n), real(0)});
-  Value* inside = op("min", op("max", y, real(0)), real(static_cast<double>(size - 1)));
-  Value* away = s.op("abs", {op("sub", s.unsqueeze(inside, 3), numbers(node, dtype, size, 4))});
+  Value* inside = op("min", op("max", y, real(0)), size.plus(-1, dtype));
+  Value* away = s.op("abs", {op("sub", s.unsqueeze(inside, 3), numbers(s, node, dtype, size, 0, 4))});
   Value* hat = op("max", op("sub", real(1), away), real(0));
   return s.op("reduce_sum", {op("mul", hat, s.unsqueeze(share, 3)), s.integers({2})}, {{"keepdims", false}});
 }
 
 /// Means of as many samples as a cell has pixels: a product with the weights of rows, then one with those of columns.
 Value* adaptive_means(Speller& s, NodeImport& n, const RoiAlign& a, Value* x, Value* boxes) {
-  const int64_t channels = known_size(x, 1), height = known_size(x, 2), width = known_size(x, 3);
+  const int64_t channels = known_size(x, 1);
+  const Extent height(s, x, 2), width(s, x, 3);
   Value* down = weights_of_pixels(s, n, reach_of(s, a, boxes, 1, 3), a.rows, height);
   Value* across = weights_of_pixels(s, n, reach_of(s, a, boxes, 0, 2), a.columns, width);
   if (!(x->type.shape[0] == Dim(1))) {  // rows of other images count 0
     Value* image = s.unsqueeze(s.cast(n.required(2), DType::i64), 1);
     Value* own = s.cast(s.op("equal", {image, positions_along(s, x, 0)}), x->type.dtype);
     down = s.op("mul", {s.unsqueeze(down, 2), s.op("unsqueeze", {own, s.integers({1, 3})})});
-    Value* lines = s.op("mul", {s.size_of(x, 0), s.integers({height})});
+    Value* lines = s.op("mul", {s.size_of(x, 0), height.as_size()});
     down = s.op("reshape", {down, s.concat({s.integers({-1}), lines}, 0)});
   } else {
-    down = s.reshape(down, {-1, height});
+    down = s.op("reshape", {down, s.concat({s.integers({-1}), height.as_size()}, 0)});
   }
-  Value* pixels = s.reshape(s.transpose(x, {0, 2, 3, 1}), {-1, width * channels});
-  Value* lines = s.reshape(s.op("matmul", {down, pixels}), {-1, a.rows, width, channels});
+  Value* pixels =
+      s.op("reshape", {s.transpose(x, {0, 2, 3, 1}), s.concat({s.integers({-1}), width.as_size(channels)}, 0)});
+  Value* lines = s.op("reshape", {s.op("matmul", {down, pixels}),
+                                  s.concat({s.integers({-1, a.rows}), width.as_size(), s.integers({channels})}, 0)});
   return s.transpose(s.op("matmul", {s.unsqueeze(across, 1), lines}), {0, 3, 1, 2});
 }
 
@@ -204,8 +249,8 @@ Results import_roi_align(NodeImport& n) {
   Value* y = s.unsqueeze(samples_along(1, 3, rows), 2);
   Value* across = s.unsqueeze(samples_along(0, 2, columns), 1);
   Value* image = s.op("unsqueeze", {s.cast(n.required(2), DType::i64), s.integers({1, 2})});
-  Value* sampled = Sampler(s, rows_of(s, x, 1), image, known_size(x, 2), known_size(x, 3), greatest ? "max" : "add")
-                       .clamped(y, across);
+  Value* sampled =
+      Sampler(s, rows_of(s, x, 1), image, {s, x, 2}, {s, x, 3}, greatest ? "max" : "add").clamped(y, across);
   sampled = s.reshape(sampled, {-1, rows, samples, columns, samples, known_size(x, 1)});
   const char* pooled = greatest ? "reduce_max" : "reduce_mean";
   return {s.transpose(s.op(pooled, {sampled, s.integers({2, 4})}, {{"keepdims", false}}), {0, 3, 1, 2})};
@@ -232,17 +277,18 @@ DeformedWindow window_of(NodeImport& n, const Value* weights) {
   return w;
 }
 
-/// Where taps lie along an axis before they move: [taps, rows, columns] as one list.
-Tensor undeformed(const DeformedWindow& w, size_t axis, int64_t rows, int64_t columns, DType dtype) {
+/// Where taps lie along an axis before they move, [taps, rows, 1] or [taps, 1, columns].
+Value* undeformed(Speller& s, NodeImport& n, const DeformedWindow& w, size_t axis, const Extent& places, DType dtype) {
   const int64_t taps = w.kernel[0] * w.kernel[1];
-  Tensor at(dtype, {1, 1, taps, rows * columns});
-  for (int64_t i = 0; i < at.elements(); ++i) {
-    const int64_t tap = i / (rows * columns), place = i % (rows * columns);
-    const int64_t step = axis == 0 ? place / columns : place % columns;
-    const int64_t of_tap = axis == 0 ? tap / w.kernel[1] : tap % w.kernel[1];
-    at.set_real(i, static_cast<double>(step * w.strides[axis] - w.pads[axis] + of_tap * w.dilations[axis]));
+  Tensor of_taps(dtype, {taps, 1, 1});
+  for (int64_t tap = 0; tap < taps; ++tap) {
+    const int64_t step = axis == 0 ? tap / w.kernel[1] : tap % w.kernel[1];
+    of_taps.set_real(tap, static_cast<double>(step * w.dilations[axis] - w.pads[axis]));
   }
-  return at;
+  Value* at = numbers(s, n, dtype, places, 0, 3);
+  if (axis == 0) at = s.transpose(at, {0, 2, 1});
+  return s.op("add", {s.op("mul", {at, s.number(static_cast<double>(w.strides[axis]), dtype)}),
+                      n.constant(std::move(of_taps))});
 }
 
 }  // namespace
@@ -257,30 +303,33 @@ Results import_deform_conv(NodeImport& n) {
   const DeformedWindow w = window_of(n, weights);
   const DType dtype = x->type.dtype;
   const int64_t channels = known_size(x, 1), filters = known_size(weights, 0), taps = w.kernel[0] * w.kernel[1];
-  const int64_t rows = known_size(offset, 2), columns = known_size(offset, 3), places = rows * columns;
+  const Extent rows(s, offset, 2), columns(s, offset, 3);
+  const auto image_of = [&](Value* y, const Integers& sizes) {  // sizes, then those of the result's image
+    return s.op("reshape", {y, s.concat({s.integers(sizes), rows.as_size(), columns.as_size()}, 0)});
+  };
   if (channels % w.offset_groups != 0 || channels % w.groups != 0 || filters % w.groups != 0)
     throw fail(E::bad_attribute, "{} channels and {} filters in {} groups", channels, filters, w.groups);
-  Value* moved = s.reshape(offset, {0, w.offset_groups, taps, 2, places});
-  const auto coordinate = [&](size_t axis) {  // [n, offset groups, taps, places]
-    Value* by = s.op("squeeze",
-                     {s.slice(moved, 3, static_cast<int64_t>(axis), static_cast<int64_t>(axis) + 1), s.integers({3})});
-    return s.op("add", {by, n.constant(undeformed(w, axis, rows, columns, dtype))});
+  Value* moved = image_of(offset, {0, w.offset_groups, taps, 2});
+  const auto coordinate = [&](size_t axis) {  // [n, offset groups, taps, rows, columns]
+    const auto part = static_cast<int64_t>(axis);
+    Value* by = s.op("squeeze", {s.slice(moved, 3, part, part + 1), s.integers({3})});
+    return s.op("add", {by, undeformed(s, n, w, axis, axis == 0 ? rows : columns, dtype)});
   };
   Value* image = s.op("mul", {positions_along(s, x, 0), s.number(static_cast<double>(w.offset_groups), DType::i64)});
   Integers groups;
   for (int64_t g = 0; g < w.offset_groups; ++g) groups.push_back(g);
   image = s.op("add", {s.unsqueeze(image, 1), s.integers(groups)});
-  image = s.op("unsqueeze", {image, s.integers({2, 3})});
-  Value* sampled = Sampler(s, rows_of(s, x, w.offset_groups), image, known_size(x, 2), known_size(x, 3))
-                       .with_zeros(coordinate(0), coordinate(1));  // [n, offset groups, taps, places, channels of one]
+  image = s.op("unsqueeze", {image, s.integers({2, 3, 4})});
+  Value* sampled =  // [n, offset groups, taps, rows, columns, channels of one]
+      Sampler(s, rows_of(s, x, w.offset_groups), image, {s, x, 2}, {s, x, 3}).with_zeros(coordinate(0), coordinate(1));
   if (Value* mask = n.input(4))
-    sampled = s.op("mul", {sampled, s.unsqueeze(s.reshape(mask, {0, w.offset_groups, taps, places}), 4)});
+    sampled = s.op("mul", {sampled, s.unsqueeze(image_of(mask, {0, w.offset_groups, taps}), 5)});
   // [n, groups, places, channels of a group * taps] times [groups, that, filters of a group]
   Value* columns_of =
-      s.reshape(s.transpose(sampled, {0, 3, 1, 4, 2}), {0, places, w.groups, channels / w.groups * taps});
+      s.reshape(s.transpose(sampled, {0, 3, 4, 1, 5, 2}), {0, -1, w.groups, channels / w.groups * taps});
   Value* filter = s.reshape(weights, {w.groups, filters / w.groups, channels / w.groups * taps});
   Value* y = s.op("matmul", {s.transpose(columns_of, {0, 2, 1, 3}), s.transpose(filter, {0, 2, 1})});
-  y = s.reshape(s.transpose(y, {0, 1, 3, 2}), {0, filters, rows, columns});
+  y = image_of(s.transpose(y, {0, 1, 3, 2}), {0, filters});
   if (Value* bias = n.input(3)) y = s.op("add", {y, s.reshape(bias, {filters, 1, 1})});
   return {y};
 }

@@ -88,16 +88,39 @@ TEST(OpenSizes, RoiAlignTakesTheSamplesThatBoxesAskFor) {
   const std::pair<const char*, std::vector<double>> forms[] = {
       {"half_pixel", {3.038887, 16.365725, 51.198994, 67.35524, 35.356655, 40.03252, 0, 0}},
       {"output_half_pixel", {8.19581, 24.693972, 65.930214, 83.150711, 61.567547, 30.568838, 17.031826, 25.218201}}};
-  for (const auto& [form, values] : forms) {
-    ModelBytes m{.graph = {.nodes = {node("RoiAlign", {"x", "r", "i"}, {"y"},
-                                          {attribute("output_height", int64_t{2}), real_attribute("spatial_scale", 0.5),
-                                           text_attribute("coordinate_transformation_mode", form)})},
-                           .inputs = {value_info("x", kFloat, {"n", "1", "3", "4"}),
-                                      value_info("r", kFloat, {"b", "4"}), value_info("i", 7, {"b"})},
-                           .outputs = {value_info("y", kFloat, {"b", "1", "2", "1"})}}};
-    m.opset = 16;
-    expect_values(read_onnx_bytes(m.text()), {reals({2, 1, 3, 4}, pixels), boxes, Tensor::from_i64({0, 1, 1, 0})},
-                  values);
+  const std::pair<const char*, const char*> sizes[] = {{"3", "4"}, {"3", "w"}, {"h", "4"}, {"h", "w"}};
+  for (const auto& [form, values] : forms)
+    for (const auto& [h, w] : sizes) {
+      ModelBytes m{
+          .graph = {.nodes = {node("RoiAlign", {"x", "r", "i"}, {"y"},
+                                   {attribute("output_height", int64_t{2}), real_attribute("spatial_scale", 0.5),
+                                    text_attribute("coordinate_transformation_mode", form)})},
+                    .inputs = {value_info("x", kFloat, {"n", "1", h, w}), value_info("r", kFloat, {"b", "4"}),
+                               value_info("i", 7, {"b"})},
+                    .outputs = {value_info("y", kFloat, {"b", "1", "2", "1"})}}};
+      m.opset = 16;
+      expect_values(read_onnx_bytes(m.text()), {reals({2, 1, 3, 4}, pixels), boxes, Tensor::from_i64({0, 1, 1, 0})},
+                    values);
+    }
+}
+
+/// Taps of half a pixel to the right, then one pixel down, half of it by the mask: what is moved beyond the image is 0.
+TEST(OpenSizes, DeformConvSamplesImagesOfAnySize) {
+  const std::pair<const char*, const char*> sizes[] = {{"2", "3"}, {"2", "w"}, {"h", "3"}, {"h", "w"}};
+  for (const auto& [h, w] : sizes) {
+    ModelBytes m{
+        .graph = {.nodes = {node("DeformConv", {"x", "f", "o", "", "m"}, {"y"})},
+                  .inputs = {value_info("x", kFloat, {"n", "1", h, w}), value_info("f", kFloat, {"1", "1", "1", "1"}),
+                             value_info("o", kFloat, {"n", "2", h, w}), value_info("m", kFloat, {"n", "1", h, w})},
+                  .outputs = {value_info("y", kFloat, {"n", "1", h, w})}}};
+    m.opset = 19;
+    const Graph graph = read_onnx_bytes(m.text());
+    const Tensor x = reals({1, 1, 2, 3}, {1, 2, 4, 8, 16, 32}), filter = reals({1, 1, 1, 1}, {2});
+    const Tensor all = reals({1, 1, 2, 3}, {1, 1, 1, 1, 1, 1}), half = reals({1, 1, 2, 3}, {.5, .5, .5, .5, .5, .5});
+    expect_values(graph, {x, filter, reals({1, 2, 2, 3}, {0, 0, 0, 0, 0, 0, .5, .5, .5, .5, .5, .5}), all},
+                  {3, 6, 4, 24, 48, 32});
+    expect_values(graph, {x, filter, reals({1, 2, 2, 3}, {1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0}), half},
+                  {8, 16, 32, 0, 0, 0});
   }
 }
 
