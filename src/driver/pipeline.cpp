@@ -41,6 +41,7 @@
 #include "region/single_stage.hpp"
 #include "runtime/check_devices.hpp"
 #include "tune/activation_tables.hpp"
+#include "tune/digits.hpp"
 #include "tune/pair_codes.hpp"
 
 namespace opfuse {
@@ -331,9 +332,11 @@ Program lower(const Graph& graph, const TargetInfo& target, const LowerOptions& 
   else
     choose_measured(program, target, request);
   if (request.times) take_measured_schedules(program, target, *request.times);
+  if (request.algorithms.exact) forbid_digits(program);
   if (request.image_loop && target.traits.loops)
     loop_over_images(program, image_caches(target), request.limits.arena_comparisons);
   note_activation_tables(program, target);
+  note_digits(program);
   note_limits(program, generator_for(target), target);
   return program;
 }

@@ -19,6 +19,7 @@
 #include "program/body.hpp"
 #include "program/routine_launches.hpp"
 #include "proof/bias_codes.hpp"
+#include "proof/digit_errors.hpp"
 #include "proof/exact_inputs.hpp"
 #include "proof/requantised.hpp"
 
@@ -174,6 +175,8 @@ std::vector<BoundedRun> GroupProver::bound_run(const Launches& together, const L
         options.bounded[p] =
             parts_of({together.begin(), together.begin() + static_cast<std::ptrdiff_t>(k)}, bounded, launch.buffers[p])
                 .back();
+    const auto digits = real ? digit_errors(launch, run.operands[k], options) : std::nullopt;
+    if (digits) options.bounded[digits->first] = &digits->second;
     bounded.push_back(bound_errors(launch.region, run.operands[k], runner_.symbols(), options));
   }
   return bounded;

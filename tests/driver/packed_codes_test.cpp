@@ -4,6 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
+
+#include "cpu/contraction/digits.hpp"
 #include "driver/compilation.hpp"
 #include "driver/proof_case.hpp"
 
@@ -55,14 +59,12 @@ void expect_proven(const Compilation& c, const std::vector<SymbolValues>& sizes 
 /// Rows decided when compiling and at run time, depths that end inside a word or a block, columns that end inside a
 /// vector.
 TEST(PackedCodes, AreDecodedOnEveryTarget) {
-  const Product products[] = {{"1", 128, 128, 32, "u4", true, 4},
-                              {"3", 100, 45, 64, "u4", true, 4},
-                              {"1", 131, 70, 16, "i4", false, 4},
-                              {"17", 160, 37, 128, "u4", false, 4},
-                              {"1", 203, 33, 32, "u8", true, 8},
-                              {"19", 77, 64, 16, "i8", false, 8},
-                              {"m", 128, 80, 32, "u4", true, 4, {1, 2, 4, 5, 23}},
-                              {"m", 90, 66, 32, "i8", true, 8, {1, 3, 40}}};
+  const Product products[] = {
+      {"1", 128, 128, 32, "u4", true, 4},          {"3", 100, 45, 64, "u4", true, 4},
+      {"1", 131, 70, 16, "i4", false, 4},          {"17", 160, 37, 128, "u4", false, 4},
+      {"1", 203, 33, 32, "u8", true, 8},           {"19", 77, 64, 16, "i8", false, 8},
+      {"1", 300, 72, 64, "u4", false, 4},          {"m", 128, 80, 32, "u4", true, 4, {1, 2, 4, 5, 23}},
+      {"m", 90, 66, 32, "i8", true, 8, {1, 3, 40}}};
   const char* const targets[] = {"host", "cpu:avx2", "cpu:baseline"};
   for (size_t t = 0; t < std::size(targets); ++t)
     for (size_t i = 0; i < std::size(products); ++i) {
@@ -80,6 +82,61 @@ TEST(PackedCodes, AreDecodedOnEveryTarget) {
       for (const int64_t rows : p.runs) sizes.push_back({{p.rows, rows}});
       expect_proven(c, p.runs.empty() ? std::vector<SymbolValues>{{}} : sizes);
     }
+}
+
+bool multiplies_digits(const Compilation& c) { return c.program.launches.at(0).schedule.get(kDigits, 0) != 0; }
+
+/// A row, alone or at run time, where bytes are multiplied; blocks in which a chunk fits.
+TEST(PackedCodes, OfARowAreMultipliedAsBytes) {
+  CompilationOptions exact;
+  exact.algorithms.exact = true;
+  for (const char* name : {"cpu:avx512-vnni", "cpu:avx2-vnni"}) {
+    const TargetInfo target = parse_target(name);
+    const auto digits = [&](const std::string& rows, int64_t block, const CompilationOptions& options = {}) {
+      return multiplies_digits(compiled(blocked({rows, 96, 48, block, "u4", true, 4}), target, options));
+    };
+    EXPECT_TRUE(digits("1", 32)) << name;
+    EXPECT_TRUE(digits("m", 16)) << name;
+    EXPECT_FALSE(digits("2", 32)) << name;
+    EXPECT_FALSE(digits("1", 8)) << name;
+    EXPECT_FALSE(digits("1", 32, exact)) << name;
+    const Compilation noted = compiled(blocked({"1", 96, 48, 32, "u4", true, 4}), target);
+    EXPECT_THAT(noted.program.notes,
+                ::testing::Contains(::testing::HasSubstr("whole numbers of 24 bits in 1 product")));
+  }
+  EXPECT_FALSE(multiplies_digits(compiled(blocked({"1", 96, 48, 32, "u4", true, 4}), parse_target("cpu:avx2"))));
+}
+
+/// Every kind of number in a row: what bytes cannot hold is multiplied as floats.
+TEST(PackedCodes, OfARowOfAnyNumbers) {
+  constexpr float kNaN = std::numeric_limits<float>::quiet_NaN(), kInf = std::numeric_limits<float>::infinity();
+  const std::vector<std::pair<float, float>> rows = {// all of them, and one in the middle
+                                                     {0, 0},     {1, 1.9999f},     {-1.9999f, 1},     {1, 3e4f},
+                                                     {1e33f, 1}, {1e-30f, 1e-38f}, {1e-39f, -1e-41f}, {1, kNaN},
+                                                     {kInf, 1},  {-1, -kInf}};
+  CompilationOptions exact;
+  exact.algorithms.exact = true;
+  for (const Product& p : {Product{"1", 150, 40, 32, "u4", true, 4}, Product{"m", 150, 40, 32, "i8", false, 8},
+                           Product{"1", 140, 70, 64, "u8", true, 8}}) {
+    const std::string text = blocked(p);
+    const Executable bytes = Executable::from_artifact(compiled(text, parse_target("host")).artifact);
+    const Executable floats = Executable::from_artifact(compiled(text, parse_target("host"), exact).artifact);
+    for (const auto& [all, one] : rows) {
+      Tensor x(DType::f32, {1, p.depth});
+      for (int64_t i = 0; i < p.depth; ++i) x.set_real(i, i == 77 ? one : all * (i % 3 ? 0.75 : -1));
+      const Tensor got = run_executable(bytes, {x}).at(0), want = run_executable(floats, {x}).at(0);
+      double most = 1e-38;
+      for (int64_t i = 0; i < want.elements(); ++i)
+        if (std::isfinite(want.real(i))) most = std::max(most, std::fabs(want.real(i)));
+      for (int64_t i = 0; i < want.elements(); ++i) {
+        const double a = got.real(i), b = want.real(i);
+        if (std::isfinite(b))
+          EXPECT_NEAR(a, b, 4e-6 * most) << p.codes << ' ' << all << ' ' << one << " at " << i;
+        else
+          EXPECT_TRUE(a == b || (std::isnan(a) && std::isnan(b))) << all << ' ' << one << ": " << a << ", not " << b;
+      }
+    }
+  }
 }
 
 TEST(PackedCodes, LieInAsManyBytesAsInTheFile) {

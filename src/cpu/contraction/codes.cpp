@@ -185,7 +185,8 @@ std::vector<std::string> needed_features(const Region& region, const Schedule& s
   std::vector<std::string> needed = target.features;
   if (target.beside.empty()) return needed;
   const auto types = product_types(region);
-  const bool codes = (types && types->sum == DType::i32) || multiplies_codes(region, target);
+  const bool codes =
+      (types && types->sum == DType::i32) || multiplies_codes(region, target) || schedule.get("digits", 0) != 0;
   const bool halves = rounds_sums_to_halves(region);
   std::erase_if(needed, [&](const std::string& feature) {
     if (std::find(target.beside.begin(), target.beside.end(), feature) == target.beside.end()) return false;

@@ -21,6 +21,7 @@ struct ContractionSchedule : Parts {
   Given<0> pack;           ///< parts pack the weights they use
   Given<0> matrix;         ///< products of whole matrices, whose sums rest in registers of their own
   Given<0> decode;         ///< weights lie as codes: Decode (decoded_weights.hpp)
+  Given<0> digits;         ///< a row of data is multiplied as bytes with codes of weights (digits.hpp)
   Given<0> paired;         ///< weights lie in pairs that fit i16 (tensor/paired_codes.hpp)
   Given<0> copies;         ///< of the rows a chunk reads, borders included (data_copies.hpp)
 
@@ -41,6 +42,7 @@ struct ContractionSchedule : Parts {
     field("pack", self.pack, kFlag);
     field("matrix", self.matrix, kFlag);
     field("decode", self.decode, Range{0, 3});
+    field("digits", self.digits, kFlag);
     field("paired", self.paired, kFlag);
     field("copies", self.copies, kFlag);
     Parts::each(self, field);

@@ -10,6 +10,7 @@
 #include "cpu/contraction/codes.hpp"
 #include "cpu/contraction/data_copies.hpp"
 #include "cpu/contraction/decoded_weights.hpp"
+#include "cpu/contraction/digits.hpp"
 #include "cpu/contraction/matrix.hpp"
 #include "cpu/contraction/operand_fit.hpp"
 #include "cpu/contraction/overlap.hpp"
@@ -48,13 +49,17 @@ void cut_packed(ContractionSchedule& s, const Stage& stage, const ContractionVie
 }
 
 /// Of codes in words: each part decodes the blocks it uses.
+constexpr int64_t kColumnsOfDigits = 1024;  ///< of a part: writing digits takes as long as some 30 of 4 bits
+
 void cut_decoded(ContractionSchedule& s, const Region& region, const ContractionView& view, int64_t items,
                  const TargetInfo& target) {
   const Stage& stage = region.stages[0];
   if (s.decode == static_cast<int64_t>(Decode::into_scratch)) return cut_packed(s, stage, view, items, target);
   const int64_t columns = axis_extent(stage, view.vec).value(), depth = channel_depth(stage, view);
   const auto bytes = static_cast<double>(columns * depth * view.coded->bits) / 8;
-  const int64_t wanted = wanted_parts(static_cast<double>(work_of(stage)), target, bytes);
+  int64_t wanted = wanted_parts(static_cast<double>(work_of(stage)), target, bytes);
+  if (s.digits && s.decode == static_cast<int64_t>(Decode::in_registers))  // each part writes the digits
+    wanted = std::clamp(columns / kColumnsOfDigits, std::min(wanted, target.launch.threads), wanted);
   split_parts(s, wanted, ceil_of(columns, s.nv * view.types.lanes(target)), 1, bytes, 1, target);
 }
 
@@ -203,6 +208,7 @@ ContractionSchedule schedule_with(const TileOption& tile, const Problem& p) {
   if (p.fit.paired) s.paired = 1;
   if (p.view.coded) {
     s.decode = static_cast<int64_t>(decode_of(p.stage, p.view, p.target));
+    if (may_multiply_digits(p.stage, p.view, p.layouts, p.target)) s.digits = 1;
     cut_decoded(s, p.region, p.view, item_count(p.stage, p.view, tile.width, 1), p.target);
     return s;
   }
@@ -263,6 +269,7 @@ std::optional<std::string> misfit(const ContractionSchedule& s, const Region& re
   if (s.pack != int64_t{packs_weights(region, *view)}) return wrong("pack", s.pack, packs_weights(region, *view));
   if (const auto decode = static_cast<int64_t>(problem->decode()); s.decode != decode)
     return wrong("decode", s.decode, decode);
+  if (s.digits && !may_multiply_digits(problem->stage, *view, layouts, target)) return "digits=1 of other than a row";
   if (view->coded && s.tile_h > 1) return "tile_h of codes";
   if (s.decode && (s.k_block || s.prefetch)) return "k_block or prefetch of weights that parts decode";
   if (s.half && !problem->shares_last) return "half=1 of channels that end in no half vector";

@@ -17,6 +17,7 @@
 #include "base/fail.hpp"
 #include "cpu/contraction/decoded_weights.hpp"
 #include "cpu/emit/contraction/decode.hpp"
+#include "cpu/emit/contraction/digits.hpp"
 #include "cpu/emit/contraction/epilogue.hpp"
 #include "cpu/emit/contraction/fetch.hpp"
 #include "cpu/emit/contraction/pairs.hpp"
@@ -43,14 +44,20 @@ ContractionSchedule with(ContractionSchedule schedule, Decode decode) {
 }
 
 ContractionSchedule of_many_rows(const Kernel& k) {
-  const auto schedule = typed<ContractionSchedule>(k.spec.schedule);
-  return is(schedule, Decode::by_rows) ? with(schedule, Decode::into_scratch) : schedule;
+  auto schedule = typed<ContractionSchedule>(k.spec.schedule);
+  if (!is(schedule, Decode::by_rows)) return schedule;
+  schedule.digits = {};
+  return with(schedule, Decode::into_scratch);
 }
 
-std::optional<ContractionPlan> of_few_rows(Kernel& k, StageEmitter& stage, const ContractionView& view, int bias) {
-  auto schedule = with(typed<ContractionSchedule>(k.spec.schedule), Decode::in_registers);
-  if (!is(typed<ContractionSchedule>(k.spec.schedule), Decode::by_rows)) return std::nullopt;
-  schedule.tile_w = std::min(int64_t{schedule.tile_w}, rows_in_registers(k.target));
+/// Of an open number of rows, where there are `rows` at most.
+std::optional<ContractionPlan> of_rows(Kernel& k, StageEmitter& stage, const ContractionView& view, int bias,
+                                       int64_t rows) {
+  auto schedule = typed<ContractionSchedule>(k.spec.schedule);
+  if (!is(schedule, Decode::by_rows) || (rows == 1 && !schedule.digits)) return std::nullopt;
+  schedule = with(schedule, Decode::in_registers);
+  if (rows > 1) schedule.digits = {};
+  schedule.tile_w = std::min(int64_t{schedule.tile_w}, rows);
   return std::optional<ContractionPlan>(std::in_place, k, stage, view, schedule, std::nullopt, bias);
 }
 
@@ -62,12 +69,20 @@ void start_sums(const ContractionPlan& plan, const Tile& tile, const Env& env) {
     plan.k.b.CreateStore(plan.k.zero(plan.product.sums), plan.places[static_cast<size_t>(i)]);
 }
 
+/// Data that cannot be written as digits are multiplied as floats.
+static void add_coded(const ContractionPlan& plan, const Tile& tile, const Env& env) {
+  const auto as_floats = [&] { add_decoded(plan, tile, env); };
+  if (!plan.schedule.digits) return as_floats();
+  plan.k.branch(
+      has_digits(plan), [&] { add_digits(plan, tile); }, as_floats);
+}
+
 void emit_plain(const ContractionPlan& plan, const Env& env, PartRange blocks, PartRange items) {
   walk_tiles(plan, env, blocks, items, [&](const Tile& tile, const Env& at) {
     if (plan.schedule.fetch_outputs) fetch_epilogue(plan, tile, at);
     start_sums(plan, tile, at);
     if (is(plan.schedule, Decode::in_registers))
-      add_decoded(plan, tile, at);
+      add_coded(plan, tile, at);
     else if (plan.schedule.paired)
       add_pairs(plan, tile, at);
     else
@@ -78,19 +93,32 @@ void emit_plain(const ContractionPlan& plan, const Env& env, PartRange blocks, P
 
 ContractionEmitter::ContractionEmitter(Kernel& k, StageEmitter& stage, const ContractionView& view,
                                        std::optional<PixelBand> band, int bias)
-    : plan_(k, stage, view, of_many_rows(k), band, bias), few_rows_(of_few_rows(k, stage, view, bias)) {}
+    : plan_(k, stage, view, of_many_rows(k), band, bias),
+      few_rows_(of_rows(k, stage, view, bias, rows_in_registers(k.target))),
+      one_row_(of_rows(k, stage, view, bias, 1)) {}
 
 void ContractionEmitter::emit(const Env& env, PartRange blocks, PartRange items) const {
   if (!few_rows_) return emit_blocks(env, blocks, items);
   Kernel& k = plan_.k;
   Value* rows = k.dim(rows_of_product(plan_.s.stage, plan_.view));
+  const auto few_or_many = [&] {
+    k.branch(
+        k.b.CreateICmpSLE(rows, k.i64(rows_in_registers(k.target))),
+        [&] { emit_tiles(*few_rows_, env, blocks, items); }, [&] { emit_blocks(env, blocks, items); });
+  };
+  if (!one_row_) return few_or_many();
   k.branch(
-      k.b.CreateICmpSLE(rows, k.i64(rows_in_registers(k.target))), [&] { emit_tiles(*few_rows_, env, blocks, items); },
-      [&] { emit_blocks(env, blocks, items); });
+      k.b.CreateICmpEQ(rows, k.i64(1)),
+      [&] {
+        write_digits(*one_row_, env);
+        emit_tiles(*one_row_, env, blocks, items);
+      },
+      few_or_many);
 }
 
 void ContractionEmitter::emit_blocks(const Env& env, PartRange blocks, PartRange items) const {
   const bool decodes = is(plan_.schedule, Decode::into_scratch);
+  if (plan_.schedule.digits) write_digits(plan_, env);
   if (!plan_.schedule.pack && !decodes) return emit_tiles(plan_, env, blocks, items);
   Kernel& k = plan_.k;
   k.loop(blocks.begin, blocks.end, 1, [&](Value* block) {

@@ -22,6 +22,7 @@ class ContractionEmitter {
  private:
   const ContractionPlan plan_;
   const std::optional<ContractionPlan> few_rows_;  ///< the same for few of an open number of rows
+  const std::optional<ContractionPlan> one_row_;   ///< for one of them, as digits
 
   void emit_blocks(const Env& env, PartRange blocks, PartRange items) const;
 };
