@@ -55,7 +55,8 @@ std::vector<BoundedRun> GroupProver::bound_run(const Launches& together, const L
     const Launch& launch = runner_.program().launches[together[k]];
     BoundOptions options = bounds_of(launch, image, numbers);
     for (size_t p = 0; real && p < launch.buffers.size(); ++p)
-      if (const auto at = inner_.find(key(launch.buffers[p], image)); at != inner_.end() && launch.region.params[p].role == ParamRole::input)
+      if (const auto at = inner_.find(key(launch.buffers[p], image));
+          at != inner_.end() && launch.region.params[p].role == ParamRole::input)
         options.bounded[p] = &at->second.numbers;
     for (size_t p = 0; p < launch.buffers.size(); ++p)  // a scatter stores into what its result holds
       if (k > 0 && launch.region.params[p].role == ParamRole::output)

@@ -1,8 +1,7 @@
 // A product that f32 rounds to 2.5 is 2 steps, and the exact one 3: neither launch has an error, and the output is a
 // step off.
-#include <gtest/gtest.h>
-
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 
 #include <cmath>
 
@@ -27,11 +26,12 @@ float above_the_tie() {
 /// Each operator a launch. `name`: of the product, which the drawn noise depends on.
 Comparison compared(const std::string& name, double x, const std::string& of_model = "") {
   const auto parsed = [&](const std::string& rest) {
-    Graph graph = parse_graph(fmt::format("graph (%x: f32[4]) {{ %a = const splat<{:.9g}> : f32[] %s = const splat<1> : f32[]"
-                                          " %{} = mul(%x, %a) %q = quantize_linear(%{}, %s) %d = dequantize_linear(%q, %s)"
-                                          " %y = neg(%d){} return %{} }}",
-                                          kFactor, name, name, rest, rest.empty() ? "y" : "z"),
-                              ops());
+    Graph graph =
+        parse_graph(fmt::format("graph (%x: f32[4]) {{ %a = const splat<{:.9g}> : f32[] %s = const splat<1> : f32[]"
+                                " %{} = mul(%x, %a) %q = quantize_linear(%{}, %s) %d = dequantize_linear(%q, %s)"
+                                " %y = neg(%d){} return %{} }}",
+                                kFactor, name, name, rest, rest.empty() ? "y" : "z"),
+                    ops());
     prepare(graph, {}, nullptr);
     return graph;
   };

@@ -65,9 +65,9 @@ TEST_P(MaskedRows, AreJudgedAndTheirErrorsCaught) {
 }
 
 const MaskCase kMasks[] = {
-    {kAttention, -1e4},      {kAttention, -1e9},      {kAttention, -3.4028234663852886e38},
-    {kSoftmax, -1e4},        {kSoftmax, -1e9},        {kSoftmax, -3.4028234663852886e38},
-    {kLogSoftmax, -1e4},     {kLogSoftmax, -1e9},     {kLogSoftmax, -3.4028234663852886e38},
+    {kAttention, -1e4},  {kAttention, -1e9},  {kAttention, -3.4028234663852886e38},
+    {kSoftmax, -1e4},    {kSoftmax, -1e9},    {kSoftmax, -3.4028234663852886e38},
+    {kLogSoftmax, -1e4}, {kLogSoftmax, -1e9}, {kLogSoftmax, -3.4028234663852886e38},
 };
 INSTANTIATE_TEST_SUITE_P(Masks, MaskedRows, testing::ValuesIn(kMasks));
 
@@ -100,9 +100,10 @@ TEST(TypedProof, AnOverflowBehindWhichNumbersAreFiniteIsJudged) {
 
 /// exp(exp(6)) is infinite in f32, its quotient by a sum of such NaN. A kernel that stores a number is wrong.
 TEST(TypedProof, WhatOverflowsInEveryKernelIsRight) {
-  for (const char* text : {"graph (%x: f32[4,9]) { %e = exp(%x) %f = exp(%e) %y = softmax(%f) return %y }",
-                           "graph (%x: f32[4,9]) { %e = exp(%x) %f = exp(%e) %g = floor(%f) %y = sub(%f, %g) return %y }",
-                           "graph (%x: f32[4,9]) { %e = exp(%x) %f = exp(%e) %y = reduce_sum(%f) {axes=[-1]} return %y }"}) {
+  for (const char* text :
+       {"graph (%x: f32[4,9]) { %e = exp(%x) %f = exp(%e) %y = softmax(%f) return %y }",
+        "graph (%x: f32[4,9]) { %e = exp(%x) %f = exp(%e) %g = floor(%f) %y = sub(%f, %g) return %y }",
+        "graph (%x: f32[4,9]) { %e = exp(%x) %f = exp(%e) %y = reduce_sum(%f) {axes=[-1]} return %y }"}) {
     const ProofCase built(text);
     std::vector<Tensor> inputs = random_inputs(built.fused, {.seed = 1});
     for (int64_t i = 0; i < 9; ++i) inputs[0].set_real(i, 6 + 0.01 * static_cast<double>(i));
@@ -119,7 +120,8 @@ TEST(TypedProof, WhatOverflowsInEveryKernelIsRight) {
 
 /// The root of a rest of either sign is NaN or nearly 0.
 TEST(TypedProof, ARootOfARestMayBeNan) {
-  const ProofCase built(R"(graph (%x: f32[8,33]) { %m = reduce_mean(%x) {axes=[-1]} %q = mul(%x, %x) %n = reduce_mean(%q) {axes=[-1]}
+  const ProofCase built(
+      R"(graph (%x: f32[8,33]) { %m = reduce_mean(%x) {axes=[-1]} %q = mul(%x, %x) %n = reduce_mean(%q) {axes=[-1]}
     %s = mul(%m, %m) %d = sub(%n, %s) %y = sqrt(%d) return %y })");
   std::vector<Tensor> inputs = random_inputs(built.fused, {.seed = 1});
   for (int64_t i = 0; i < inputs[0].elements(); ++i)

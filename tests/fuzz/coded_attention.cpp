@@ -1,6 +1,6 @@
 // Attention as quantisers leave it: pairs of QuantizeLinear and DequantizeLinear around queries, keys, values, scores,
-// weights and result, each drawn, in front of, between or behind the movements that cut heads; u8 and i8 codes with zero
-// points at the ends, in the middle and elsewhere.
+// weights and result, each drawn, in front of, between or behind the movements that cut heads; u8 and i8 codes with
+// zero points at the ends, in the middle and elsewhere.
 #include <cmath>
 
 #include "fuzz/operators.hpp"
@@ -46,7 +46,8 @@ Value* projection(Drawer& d, Value* x, int64_t width) {
   const double size = 1.7 / std::sqrt(static_cast<double>(depth));
   Value* weights = nullptr;
   if (d.chance(0.5)) {
-    Value* codes = d.filled({depth, width}, DType::i8, [&](int64_t) { return static_cast<double>(d.between(-127, 127)); });
+    Value* codes =
+        d.filled({depth, width}, DType::i8, [&](int64_t) { return static_cast<double>(d.between(-127, 127)); });
     weights = d.add1("dequantize_linear", {}, {codes, d.scalar(DType::f32, size / 127), d.scalar(DType::i8, 0)});
   } else {
     weights = d.filled({depth, width}, DType::f32, [&](int64_t) { return d.inside(-size, size); });
