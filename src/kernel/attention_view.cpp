@@ -72,28 +72,42 @@ bool uses_result(const Expr& e) {
 
 Expr both(const Expr& x, const Expr& y) { return x && y ? Expr::make(ExprOp::logical_and, {x, y}) : x ? x : y; }
 
-/// See AttentionView::needed. Masks are chosen by select or added, the last thing that happens to a score.
-Expr needed_scores(const Expr& e) {
-  const auto& args = e.args();
-  const auto masks = [](const Expr& x) { return x.is_constant() && x.value() <= kMasked; };
-  switch (e.op()) {
-    case ExprOp::select:
-      if (uses_result(args[0])) return {};
-      if (masks(args[2])) return both(args[0], needed_scores(args[1]));
-      if (masks(args[1])) return both(Expr::make(ExprOp::logical_not, {args[0]}), needed_scores(args[2]));
-      return {};
-    case ExprOp::add: {
-      const bool first = uses_result(args[0]);
-      if (first == uses_result(args[1])) return {};
-      const Expr& mask = args[first ? 1 : 0];
-      Expr rest = needed_scores(args[first ? 0 : 1]);
-      if (mask.is_constant() || mask.dtype() != DType::f32) return rest;
-      return both(Expr::make(ExprOp::gt, {mask, Expr::constant(DType::f32, kMasked)}), rest);
+/// Masks are chosen by select or added, the last thing that happens to a score. Adds count as one sum: a NaN in any of
+/// them, or an infinity of the other sign, is seen beside a mask's number.
+class Masks {
+ public:
+  /// See AttentionView::needed.
+  Expr needed(const Expr& e) const {
+    const auto& args = e.args();
+    if (e.op() == ExprOp::select && !uses_result(args[0])) {
+      if (masks(args[2])) return both(args[0], needed(args[1]));
+      if (masks(args[1])) return both(Expr::make(ExprOp::logical_not, {args[0]}), needed(args[2]));
     }
-    default:
-      return {};
+    const Expr sum = added(e);
+    if (!sum) return {};
+    return Expr::make(ExprOp::logical_not, {Expr::make(ExprOp::le, {sum, Expr::constant(DType::f32, kMasked)})});
   }
-}
+
+ private:
+  static bool masks(const Expr& x) { return x.is_constant() && x.value() <= kMasked; }
+  static Expr plus(const Expr& x, const Expr& y) { return x && y ? Expr::make(ExprOp::add, {x, y}) : x ? x : y; }
+
+  /// What is added to the products of a score; empty: a number that masks nothing.
+  Expr added(const Expr& e) const {
+    const auto& args = e.args();
+    if (e.op() == ExprOp::select && !uses_result(args[0]) && (masks(args[1]) || masks(args[2]))) {
+      const size_t kept = masks(args[2]) ? 1 : 2;
+      Expr rest = added(args[kept]);
+      if (!rest) rest = Expr::constant(DType::f32, 0);
+      return Expr::make(ExprOp::select, {args[0], kept == 1 ? rest : args[1], kept == 1 ? args[2] : rest});
+    }
+    if (e.op() != ExprOp::add || uses_result(args[0]) == uses_result(args[1])) return {};
+    const size_t scores = uses_result(args[0]) ? 0 : 1;
+    const Expr& mask = args[1 - scores];
+    const bool number = mask.is_constant() || mask.dtype() != DType::f32;
+    return plus(added(args[scores]), number ? Expr() : mask);
+  }
+};
 
 struct Weights {
   Expr defined;  ///< of rows with a softmax
@@ -197,7 +211,7 @@ class AttentionFinder {
       place = factor;
     }
     if (!view_.query || !view_.key) return "the scores are not a product of queries and keys";
-    view_.needed = needed_scores(s.outputs[0].value);
+    view_.needed = Masks().needed(s.outputs[0].value);
     return "";
   }
 

@@ -30,8 +30,8 @@ struct AttentionView {
   int summed = 0;    ///< n in stage 2: its reduce axis
   EmptyRows empty = EmptyRows::undefined;
   Expr weight;  ///< h, of the weight as result 0; empty: the weight itself
-  /// Where the score is more than a mask's number (of stage 0, boolean): elsewhere it is -1e30 or less whatever the
-  /// product is. Empty: everywhere.
+  /// Where the score is more than a mask's number, or NaN by its mask (of stage 0, boolean): elsewhere it is -1e30 or
+  /// less whatever the product is. Empty: everywhere.
   Expr needed;
 
   int64_t head_size(const Region& region) const;  ///< extent of d

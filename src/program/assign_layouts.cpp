@@ -224,12 +224,12 @@ class Assigner {
     x = before[0], y = before[1];
     return false;
   }
-  /// Larger blocks than a vector's would make a copy of a part that is a view.
+  /// Larger blocks than a vector's would make a copy of a part that is a view; smaller ones stay.
   bool share_block_of_box(int whole, int part, const std::vector<Dim>& offset) {
     if (whole < 0 || part < 0) return false;
     int64_t& block = block_[static_cast<size_t>(whole)];
     const bool changed = share_block(whole, part);
-    if (block == target_.lanes_f32() ||
+    if (block <= target_.lanes_f32() ||
         box_fits_blocks(blocked(whole), buffer(whole).type.shape, offset, buffer(part).type.shape))
       return changed;
     block = target_.lanes_f32();

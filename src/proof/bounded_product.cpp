@@ -11,6 +11,7 @@
 #include "base/parallel.hpp"
 #include "ops/gemm_f64.hpp"
 #include "proof/bounded_stage.hpp"
+#include "proof/sum_error.hpp"
 #include "region/dependence.hpp"
 #include "tensor/number.hpp"
 
@@ -187,7 +188,9 @@ class Product {
     std::vector<double> squares, sizes, errors;
     const double most = std::ldexp(1.0, std::clamp(r.lowest + c.lowest + 24, -1000, 1000));
     const bool exact = is_float(dtype_) && r.error.empty() && c.error.empty() && r.largest * c.largest <= most;
-    if (exact || winograd) sizes = multiply(r.value, c.value, count, size, size);
+    const double largest_sum = r.largest * c.largest * static_cast<double>(plan_.reduce_points);
+    const bool vast = is_float(dtype_) && largest_sum > largest_of(computed_in(dtype_)) / 2;
+    if (exact || winograd || vast) sizes = multiply(r.value, c.value, count, size, size);
     const bool all_exact = exact && *std::max_element(sizes.begin(), sizes.end()) <= most;
     if (is_float(dtype_) && !all_exact && !winograd) squares = multiply(r.value, c.value, count, square, square);
     if (!c.error.empty()) errors = multiply(r.value, c.error, count, size, same);
@@ -199,9 +202,12 @@ class Product {
         const auto from = static_cast<size_t>(i * count + j);
         const auto at = static_cast<size_t>(batch_at_[static_cast<size_t>(batch)] + row_at_[static_cast<size_t>(i)] +
                                             column_at_[static_cast<size_t>(first + j)]);
-        SumOfTerms s{sums[from], squares.empty() ? 0 : squares[from], Reach::both(errors.empty() ? 0 : errors[from]),
+        const double error = errors.empty() ? 0 : claimed(errors[from]);
+        SumOfTerms s{sums[from], squares.empty() ? 0 : squares[from], Reach::both(error),
                      static_cast<double>(plan_.reduce_points)};
         keep_sum(s, exact && sizes[from] <= most, at, to, worst);
+        if (vast && overflow_sum(dtype_, sizes[from], plan_.model.typed, to.value[at], to.error[at]))
+          plan_.swallows->store(true, std::memory_order_relaxed);
         to.tie[at] = !s.errors.none() && (r.tie[static_cast<size_t>(i)] || c.tie[static_cast<size_t>(j)]);
         if (winograd) magnitudes_[at] = sizes[from];
       }

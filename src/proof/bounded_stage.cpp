@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/fail.hpp"
+#include "proof/sum_error.hpp"
 #include "region/reductions.hpp"
 #include "tensor/number.hpp"
 
@@ -240,6 +241,7 @@ double reduce_block(const StagePlan& plan, LaneWalk& walk, size_t reduction, int
     to.tie[at] = g.tie[lane];
     to.error[at] =
         is_exact_sum(g, lane) ? Reach::both(rounding_of(computed_in(sum.dtype), s.sum)) : sum_error(sum.dtype, s);
+    if (overflow_sum(sum.dtype, g.magnitudes[lane], plan.model.typed, to.value[at], to.error[at])) walk.swallowed();
     if (!to.error[at].none()) worst = std::max(worst, worst_sum_error(sum.dtype, s) / to.error[at].most());
   }
   return worst;

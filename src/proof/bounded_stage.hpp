@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <deque>
 #include <functional>
 #include <optional>
@@ -43,6 +44,7 @@ struct StagePlan {
   const Stage* stage = nullptr;
   const SymbolValues* symbols = nullptr;
   ErrorModel model;
+  std::atomic<bool>* swallows = nullptr;  ///< of the run: set from any thread
   std::vector<int64_t> extents;           ///< domain then reduce
   std::vector<int> outer, inner, reduce;  ///< axes; reductions depend on the outer ones
   int64_t outer_points = 1, inner_points = 1, reduce_points = 1;
@@ -76,6 +78,7 @@ class LaneWalk final : public LaneLeaves {
   void in_bounds(int read, Lanes& out) override;
   void coord(int axis, Lanes& out) override;
   void result(int reduction, Lanes& out) override;
+  void swallowed() override { plan_.swallows->store(true, std::memory_order_relaxed); }
 
  private:
   const StagePlan& plan_;

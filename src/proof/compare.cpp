@@ -98,8 +98,9 @@ bool same_numbers(const Tensor& a, const Tensor& b) {
   return a.same_bits(b) || difference(a, b).max_abs == 0;
 }
 
-/// Elements that may be off by a step, or of which nothing is claimed: later values are others then.
-bool has_steps(const GroupComparison& g) { return g.ties > 0 || g.real.unclaimed > 0; }
+/// Elements that may be off by a step, are right in their type alone, or of which nothing is claimed: later values are
+/// others then.
+bool has_steps(const GroupComparison& g) { return g.ties > 0 || g.real.typed > 0 || g.real.unclaimed > 0; }
 
 bool holds_halves(const Graph& graph) {
   const auto half = [](const Value* c) { return c->type.dtype == DType::f16 || c->type.dtype == DType::bf16; };
@@ -133,6 +134,7 @@ Comparison compare_model(const Graph& model, const Graph& fused, const Program& 
   const std::vector<double> conditioning = measure_conditioning(prover, inputs, got);
   const std::vector<double> moved = moved_by_weights(model, of_launches, inputs);
   const bool steps = std::any_of(comparison.groups.begin(), comparison.groups.end(), has_steps);
+  std::optional<std::optional<std::string>> tie;  // looked for once
   for (size_t i = 0; i < got.size(); ++i) {
     OutputComparison& output = comparison.outputs[i];
     const Tensor* stored = prover.value(value_name(*of_launches.outputs()[i]));
@@ -145,6 +147,11 @@ Comparison compare_model(const Graph& model, const Graph& fused, const Program& 
     const bool explained = options.output_tolerance
                                ? output.difference.relative() <= *options.output_tolerance
                                : output.difference.max_abs <= kConditioningFactor * conditioning[i] + moved[i];
+    if (output.judged && !explained && !options.output_tolerance) {
+      if (!tie) tie = prover.tie_between_groups(inputs);
+      output.tie_at = tie->value_or("");
+      output.judged = output.tie_at.empty();
+    }
     output.ok = output.same_as_groups && (!output.judged || explained);
   }
   return comparison;

@@ -36,6 +36,7 @@ struct OutputComparison {
   double precision = 0;        ///< what weights that were rounded on request change of it, of its max
   double conditioning = 0;     ///< what noise of the groups' own size makes of it, of its max
   bool same_as_groups = true;  ///< the run's bits are those of the groups one after another
+  std::string tie_at;          ///< the group that decided a tie by what groups before it rounded; then it isn't judged
   bool judged = true;          ///< by its conditioning; not behind roundings to steps, whose ties may differ
 };
 

@@ -59,6 +59,7 @@ class BoundedRegion {
     for (size_t s = 0; s < region_.stages.size(); ++s) run_stage(s);
     BoundedRun result;
     result.worst_of_bound = worst_;
+    for (BoundedTensor& t : params_) t.swallows = swallows_;
     for (size_t p = 0; p < params_.size(); ++p)
       result.results.push_back(region_.params[p].role == ParamRole::output ? std::move(params_[p]) : BoundedTensor());
     return result;
@@ -71,6 +72,7 @@ class BoundedRegion {
   std::vector<BoundedTensor> params_;
   std::vector<std::vector<BoundedTensor>> locals_;  ///< by stage, by output
   double worst_ = 1;
+  std::atomic<bool> swallows_ = false;
 
   StagePlan plan_of(size_t number) {
     const Stage& stage = region_.stages[number];
@@ -78,6 +80,7 @@ class BoundedRegion {
     plan.stage = &stage;
     plan.symbols = &symbols_;
     plan.model = options_.model;
+    plan.swallows = &swallows_;
     for (const Dim& dim : stage.domain) plan.extents.push_back(dim.evaluate(symbols_));
     std::set<int> used;
     for (const Reduction& r : stage.reductions) {

@@ -20,6 +20,7 @@ struct BoundedTensor {
   std::vector<Reach> error;      ///< empty: all 0
   std::vector<char> tie;         ///< with `error`
   std::vector<char> written;     ///< of results
+  bool swallows = false;         ///< of results: see Lanes; of any number behind it
 
   BoundedTensor() = default;
   BoundedTensor(DType type, std::vector<int64_t> extents);  ///< a result, nothing written

@@ -44,10 +44,6 @@ bool is_power_of_two(double v) {
   return std::fabs(std::frexp(v, &exponent)) == 0.5;
 }
 
-/// inf - inf and 0 * inf of errors: nothing is claimed.
-double claimed(double e) { return std::isnan(e) ? kInfinity : e; }
-Reach claimed(const Reach& e) { return {claimed(e.below), claimed(e.above)}; }
-
 /// What lies `by` from the number may be the kernel's too.
 void reach(double by, Reach& e) {
   if (std::isnan(by)) e = Reach::anywhere();
@@ -56,6 +52,14 @@ void reach(double by, Reach& e) {
 
 /// The largest number there may be, without its sign.
 double greatest(double v, const Reach& e) { return std::max(std::fabs(v - e.below), std::fabs(v + e.above)); }
+
+/// What is off at the ends by `off` of the magnitude there, at least by that of `v`: an end may be infinite, the other
+/// is not by that.
+template <class Off>
+Reach at_ends(double v, const Reach& e, Off&& off) {
+  const double size = std::fabs(v);
+  return {off(std::max(size, std::fabs(v - e.below))), off(std::max(size, std::fabs(v + e.above)))};
+}
 
 struct Number {
   double v = 0;
@@ -66,8 +70,8 @@ struct Number {
 /// One lane of an operation whose result is real.
 class RealLane {
  public:
-  RealLane(ExprOp op, DType dtype, std::span<const Lanes* const> args, int lane)
-      : op_(op), dtype_(dtype), args_(args), lane_(lane) {
+  RealLane(ExprOp op, DType dtype, std::span<const Lanes* const> args, int lane, bool typed)
+      : op_(op), dtype_(dtype), args_(args), lane_(lane), typed_(typed) {
     for (size_t i = 0; i < args.size(); ++i) {
       x_[i] = args[i]->real(lane);
       e_[i] = args[i]->error_of(lane);
@@ -79,19 +83,21 @@ class RealLane {
   Number run(double ulps) {
     const double v = value(x_[0], x_[1]);
     if (std::isinf(v)) return {v, is_surely(v) ? Reach() : Reach::anywhere(), tie_};
+    if (std::isnan(v)) return {v, exact_ || is_surely_nan() ? Reach() : Reach::anywhere(), tie_};
     Reach e = exact_ ? Reach() : claimed(spread(v));
-    if (std::isnan(v)) return {v, {}, tie_};
-    const double rounding = rounding_of(dtype_, v), largest = greatest(v, e);
-    e += Reach::both(past_overflow(v));
+    if (typed_ && (op_ == ExprOp::add || op_ == ExprOp::sub)) return rounded(v, e);
+    const double rounding = rounding_of(dtype_, v), least = smallest_normal_of(dtype_);
+    if (!typed_) e += Reach::both(past_overflow(v));
     const bool bits = exact_ && ulps <= 0.5 + 0.02;
     const bool quotient = op_ == ExprOp::div && exact_ && (is_power_of_two(x_[1]) || v == 0 || is_whole_quotient(v));
     if (bits || quotient)
       e += Reach::both(rounding);
     else if (picks(op_))
-      e += Reach::both(std::fabs(v) < smallest_normal_of(dtype_) ? std::fabs(v) : 0);
+      e += Reach::both(std::fabs(v) < least ? std::fabs(v) : 0);
     else if (!is_step(op_))
-      e += Reach::both(std::min(most_rounding(), std::max(rounding, 2 * ulps * unit_of(dtype_) * largest)) +
-                       smallest_normal_of(dtype_));
+      e += at_ends(v, e, [&](double end) {
+        return std::min(most_rounding(), std::max(rounding, 2 * ulps * unit_of(dtype_) * end)) + least;
+      });
     return {v, e, tie_};
   }
 
@@ -100,6 +106,7 @@ class RealLane {
   DType dtype_;
   std::span<const Lanes* const> args_;
   int lane_;
+  bool typed_;
   double x_[3] = {0, 0, 0};
   Reach e_[3];
   bool tie_ = false, exact_ = true;
@@ -122,6 +129,23 @@ class RealLane {
         if (i < 2 && value(i == 0 ? end : x_[0], i == 1 ? end : x_[1]) != v) return false;
     }
     return true;
+  }
+
+  /// The root of a rest that may be on either side of 0 is NaN on one of them.
+  bool is_surely_nan() const {
+    if (op_ == ExprOp::add || op_ == ExprOp::sub || op_ == ExprOp::mul) return true;  // of NaN or infinities
+    for (const double a : {low(0), high(0)})
+      for (const double b : {low(1), high(1)})
+        if (!std::isnan(value(a, b))) return false;
+    return true;
+  }
+
+  /// A sum rounds to steps of its type, as a kernel does: what a large addend swallows of the other's error is gone.
+  Number rounded(double v, const Reach& e) const {
+    const double at = round_to(dtype_, v), down = round_to(dtype_, v - e.below), up = round_to(dtype_, v + e.above);
+    if (!std::isfinite(e.most()) || !std::isfinite(down) || !std::isfinite(up)) return {v, e, tie_};
+    const bool flushed = at != 0 && std::fabs(at) < smallest_normal_of(dtype_);
+    return {at, Reach{at - down, up - at} + Reach::both(flushed ? smallest_normal_of(dtype_) : 0), tie_};
   }
 
   /// Rounding moves a sum at most as far as to either operand, itself a number of the type. So a mask of the lowest
@@ -158,7 +182,10 @@ class RealLane {
         return at_corners([&](double a, double b) { return times(x_[0], b) + times(x_[1], a) + times(a, b); });
       case ExprOp::div:
         if (!(low(1) > 0) && !(high(1) < 0)) return Reach::anywhere();
-        return at_corners([&](double a, double b) { return (a - times(v, b)) / (x_[1] + b); });
+        return at_corners([&](double a, double b) {
+          const bool vanishes = std::isinf(b) && std::isfinite(a);
+          return vanishes ? -v : (a - times(v, b)) / (x_[1] + b);
+        });
       case ExprOp::min:
         return -spread_of_larger(-x_[0], -e_[0], -x_[1], -e_[1]);
       case ExprOp::max:
@@ -339,16 +366,32 @@ bool apply_plain(ExprOp op, DType dtype, std::span<const Lanes* const> args, int
   return true;
 }
 
-/// What overflows in the type is infinite there, or may be.
-void overflow(DType computed, Lanes& out, int count) {
+/// A score and a mask of -1e9: in an exponent, 2^-6 is a difference.
+bool is_swallowed(DType computed, double sum, double a, double b) {
+  const double rounding = unit_of(computed) * std::fabs(sum), smaller = std::min(std::fabs(a), std::fabs(b));
+  return rounding >= 0x1p-6 && smaller > 0 && rounding >= 0x1p-10 * smaller;
+}
+
+/// What overflows in the type is infinite there, or may be: the exact number is kept, as it is what the graph says, and
+/// infinity lies in its reach. Types without infinities saturate.
+void overflow(DType computed, bool typed, Lanes& out, int count) {
   const double most = largest_of(computed);
   for (int i = 0; i < count; ++i) {
     double& v = out.value[static_cast<size_t>(i)];
-    const Reach e = out.error_of(i);
+    Reach e = out.error_of(i);
     if (!(greatest(v, e) > most) || std::isinf(v)) continue;
+    out.swallows = true;
+    const bool tie = out.tie_of(i);
     const bool surely = std::fabs(v) - (v > 0 ? e.below : e.above) > most * (1 + unit_of(computed));
-    if (surely) v = byte_size(computed) == 1 ? round_to(computed, v) : std::copysign(kInfinity, v);
-    out.set_error(i, surely ? Reach() : Reach::anywhere(), false);
+    if (surely && (typed || byte_size(computed) == 1)) {
+      v = byte_size(computed) == 1 ? round_to(computed, v) : std::copysign(kInfinity, v);
+      out.set_error(i, {}, false);
+      continue;
+    }
+    if (surely) (v > 0 ? e.below : e.above) = std::fabs(v) - most;
+    if (v + e.above > most) e.above = kInfinity;
+    if (v - e.below < -most) e.below = kInfinity;
+    out.set_error(i, e, tie);
   }
 }
 
@@ -411,7 +454,7 @@ double rounding_of(DType dtype, double v) {
 
 Reach stored_error(DType dtype, double v, const Reach& error) {
   if (error.none() || computed_in(dtype) == dtype) return error + Reach::both(rounding_of(dtype, v));
-  return error + Reach::both(unit_of(dtype) * greatest(v, error) + smallest_normal_of(dtype));
+  return error + at_ends(v, error, [&](double end) { return unit_of(dtype) * end + smallest_normal_of(dtype); });
 }
 
 double ulps_of(ExprOp op) {
@@ -436,7 +479,7 @@ void apply_with_error(ExprOp op, DType dtype, std::span<const Lanes* const> args
     for (int i = 0; i < count; ++i) integer_lane(op, dtype, args, i, given, out);
     return;
   }
-  if (!apply_plain(op, dtype, args, count, out)) {
+  if (note.typed || !apply_plain(op, dtype, args, count, out)) {
     const double ulps = std::max(note.ulps, ulps_of(op));
     for (int i = 0; i < count; ++i) {
       const auto at = static_cast<size_t>(i);
@@ -446,33 +489,15 @@ void apply_with_error(ExprOp op, DType dtype, std::span<const Lanes* const> args
       else if (op == ExprOp::bit_cast)
         n = bit_cast_lane(dtype, *args[0], i);
       else
-        n = RealLane(op, computed, args, i).run(ulps);
+        n = RealLane(op, computed, args, i, note.typed).run(ulps);
       if (argument && argument->value[at] < kTableEnd) n.e += Reach::both(note.absolute);
       out.value[at] = n.v;
       if (!n.e.none()) out.set_error(i, n.e, n.tie);
     }
   }
-  overflow(computed, out, count);
-}
-
-Reach sum_error(DType dtype, const SumOfTerms& s) {
-  if (!std::isfinite(s.sum)) return {};
-  const double u = dtype == DType::f64 ? unit_of(DType::f64) : unit_of(DType::f32);
-  const double store = rounding_of(computed_in(dtype), s.sum);
-  if (s.terms <= 1) return s.errors + Reach::both(store);
-  const double variance = s.terms * (s.sum * s.sum / 3 + s.squares / 6) + 2 * s.squares;
-  return s.errors + Reach::both(kSumFactor * u * std::sqrt(variance) + store + smallest_normal_of(DType::f32));
-}
-
-double worst_sum_error(DType dtype, const SumOfTerms& s) {
-  const double u = dtype == DType::f64 ? unit_of(DType::f64) : unit_of(DType::f32);
-  return s.errors.most() + u * s.terms * std::sqrt(s.terms * s.squares);
-}
-
-int lowest_bit(double v) {
-  int exponent = 0;
-  const auto mantissa = static_cast<int64_t>(std::ldexp(std::frexp(v, &exponent), 53));
-  return exponent - 53 + __builtin_ctzll(static_cast<unsigned long long>(mantissa));
+  for (int i = 0; (op == ExprOp::add || op == ExprOp::sub) && i < count; ++i)
+    out.swallows |= is_swallowed(computed, out.real(i), args[0]->real(i), args[1]->real(i));
+  overflow(computed, note.typed, out, count);
 }
 
 }  // namespace opfuse

@@ -31,29 +31,11 @@ struct OperationNote {
   double ulps = 0;      ///< instead of ulps_of, if larger
   double absolute = 0;  ///< an activation by a table: error below -1, of its argument `of`
   int argument = -1;    ///< slot of that argument
+  bool typed = false;   ///< see ErrorModel
 };
 
 /// `out` = op(args) in `count` lanes, with errors. Leaves are not operations.
 void apply_with_error(ExprOp op, DType dtype, std::span<const Lanes* const> args, const OperationNote& note,
                       const Lanes* argument, int count, Lanes& out);
-
-/// A sum whose terms were added in some order, in f32 (f64 of f64 terms).
-struct SumOfTerms {
-  double sum = 0, squares = 0;  ///< of the terms
-  Reach errors;                 ///< of the terms' own errors
-  double terms = 0;             ///< that are not 0
-};
-
-/// Roundings of a sum in an unknown order: kSumFactor standard deviations
-///     u sqrt(n (S^2 / 3 + |t|^2 / 6) + 2 |t|^2)
-/// for n terms t of sum S: partial sums of a random order, rounded independently; the last part is the rounding of
-/// each product and of each folded weight.
-Reach sum_error(DType dtype, const SumOfTerms& s);
-inline constexpr double kSumFactor = 12;
-/// The bound that never fails, n u sum|t|; printed only.
-double worst_sum_error(DType dtype, const SumOfTerms& s);
-
-/// Exponent of the lowest bit of a finite number other than 0: v is an odd multiple of 2^that.
-int lowest_bit(double v);
 
 }  // namespace opfuse

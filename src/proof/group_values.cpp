@@ -104,6 +104,13 @@ Tensor GroupValues::value(const Value& wanted, const Known& known) const {
   return evaluate(wanted);
 }
 
+GroupValues::Known GroupValues::all(const Known& inputs) const {
+  Evaluation evaluate{*this, inputs, nullptr};
+  Known values;
+  for (const auto& [name, value] : by_name_) values[name] = evaluate(*value);
+  return values;
+}
+
 std::vector<Tensor> GroupValues::results(const std::vector<std::string>& names, const Known& known,
                                          const std::set<std::string>& leaves) const {
   Evaluation evaluate{*this, known, &leaves};

@@ -24,6 +24,8 @@ class GroupValues {
   /// The value `name` from those of `known`; what no launch stores (a view) is computed.
   Tensor value(const std::string& name, const Known& known) const;
   Tensor value(const Value& wanted, const Known& known) const;  ///< of an operand of producer_of
+  /// Every value with a name, of the graph's inputs.
+  Known all(const Known& inputs) const;
   /// Values `names`; of `known` only `leaves` are read, all between is computed.
   std::vector<Tensor> results(const std::vector<std::string>& names, const Known& known,
                               const std::set<std::string>& leaves) const;

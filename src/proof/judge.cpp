@@ -1,9 +1,12 @@
-// |got - want| <= bound, element by element. A bound of 0 demands the bits.
+// |got - want| <= bound, element by element. A bound of 0 demands the bits. Where the bound says nothing, since the
+// exact number is not what floats can compute (a mask swallows a score, an exponential overflows), the number must be
+// what the kernel's own type makes of it.
 #include "proof/judge.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "tensor/number.hpp"
 
@@ -11,6 +14,7 @@ namespace opfuse {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kClose = 0x1p-12;    ///< of the largest: right, however wide the bound is
 constexpr double kDoubles = 0x1p-50;  ///< of the largest element: what doubles keep of terms that cancel
 
 /// The last launch that wrote an element; null: none did, and nothing excuses it.
@@ -69,9 +73,97 @@ struct Judged {
     return (!tie && std::fabs(got - region) <= reach) || got == region ||
            (is_float(dtype) && got == round_to(dtype, region));
   }
+  Judged by_region() const {
+    Judged e = *this;
+    e.want = region, e.bound = reach;
+    return e;
+  }
   double of_bound() const {
     const double off = std::fabs(got - want);
     return std::isnan(off) || !(bound > 0) ? kInfinity : off / bound;
+  }
+  /// Beside the largest number; behind sums that swallow an addend, beside the element itself: all of a row's
+  /// logarithms are small beside those of its masked keys.
+  bool is_vague(double largest) const {
+    if (unclaimed) return true;
+    return !exact && !tie && bound > kVague * largest && !(std::fabs(got - want) <= kClose * largest);
+  }
+};
+
+class Judge {
+ public:
+  Judge(const Tensor& got, const Tensor& want, const std::vector<const BoundedTensor*>& bounds, double oracle,
+        const TypedParts& typed)
+      : got_(got), want_(want), bounds_(bounds), oracle_(oracle), typed_(typed), largest_(largest_of(want)) {
+    for (const BoundedTensor* part : bounds) swallows_ = swallows_ || part->swallows;
+  }
+
+  Proof run() {
+    proof_.elements = got_.elements();
+    for (int64_t i = 0; i < proof_.elements; ++i) judge(i);
+    return proof_;
+  }
+
+ private:
+  const Tensor &got_, &want_;
+  const std::vector<const BoundedTensor*>& bounds_;
+  double oracle_;
+  const TypedParts& typed_;
+  double largest_;
+  bool swallows_ = false;
+  std::vector<const BoundedTensor*> parts_;  ///< under ErrorModel::typed
+  double largest_typed_ = 0;
+  Proof proof_;
+
+  void judge(int64_t i) {
+    const auto at = static_cast<size_t>(i);
+    Judged e{got_.real(i), want_.real(i)};
+    if (const BoundedTensor* writer = writer_of(bounds_, at)) e.use(*writer, at);
+    if (e.exact) ++proof_.exact;
+    if (std::isfinite(e.want)) e.bound += oracle_ * std::fabs(e.want);
+    if (!e.exact) e.bound += kDoubles * largest_;
+    if (oracle_ > 0) e.bound += smallest_normal(got_.dtype());
+    if (e.same(got_.dtype())) {
+      proof_.typed += std::isinf(e.got) && std::isfinite(e.want);
+      return;
+    }
+    if (e.is_vague(swallows_ ? std::fabs(e.want) : largest_)) {
+      const std::optional<Judged> own = swallows_ || e.unclaimed ? by_type(at) : std::nullopt;
+      if (own) return judge_by_type(*own, i);
+      if (e.unclaimed) return void(++proof_.unclaimed);
+      if (e.is_vague(largest_) && e.of_bound() <= 1) return void(++proof_.vague);
+    }
+    if (!e.cancels(got_.dtype(), oracle_ * largest_)) return measure(e, i);
+    if (!e.tie && e.reach > 0) measure(e.by_region(), i);
+  }
+
+  /// Nothing where the type has no bound either, or says infinity or NaN, and the kernel something else.
+  std::optional<Judged> by_type(size_t at) {
+    if (!typed_) return std::nullopt;
+    if (parts_.empty()) parts_ = typed_(), largest_typed_ = std::max(largest_, largest_of(values_of(parts_)));
+    const BoundedTensor* writer = writer_of(parts_, at);
+    if (!writer) return std::nullopt;
+    Judged own{got_.real(static_cast<int64_t>(at)), number(*writer, at)};
+    own.use(*writer, at);
+    own.bound += smallest_normal(got_.dtype());
+    if (own.same(got_.dtype())) return own;
+    if (own.unclaimed || !std::isfinite(own.want) || own.is_vague(largest_typed_)) return std::nullopt;
+    return own;
+  }
+
+  void judge_by_type(const Judged& own, int64_t i) {
+    if (own.same(got_.dtype()) || own.of_bound() <= 1)
+      ++proof_.typed;
+    else
+      measure(own, i);
+  }
+
+  void measure(const Judged& e, int64_t i) {
+    const double share = e.of_bound();
+    if (share > 1) ++proof_.outside;
+    if (share <= 1 && e.tie) ++proof_.ties;
+    if (share > proof_.of_bound)
+      proof_.of_bound = share, proof_.got = e.got, proof_.want = e.want, proof_.bound = e.bound, proof_.at = i;
   }
 };
 
@@ -80,36 +172,15 @@ struct Judged {
 void Proof::merge(const Proof& other) {
   const bool worse = other.of_bound > of_bound || at < 0;
   elements += other.elements, exact += other.exact, outside += other.outside, unclaimed += other.unclaimed;
-  ties += other.ties;
+  vague += other.vague, typed += other.typed, ties += other.ties;
   worst_case = std::max(worst_case, other.worst_case);
   if (!worse) return;
   of_bound = other.of_bound, got = other.got, want = other.want, bound = other.bound, at = other.at;
 }
 
-Proof judge(const Tensor& got, const Tensor& want, const std::vector<const BoundedTensor*>& bounds, double oracle) {
-  Proof proof;
-  proof.elements = got.elements();
-  const double largest = largest_of(want), rest = oracle * largest;
-  for (int64_t i = 0; i < proof.elements; ++i) {
-    const auto at = static_cast<size_t>(i);
-    Judged e{got.real(i), want.real(i)};
-    if (const BoundedTensor* writer = writer_of(bounds, at)) e.use(*writer, at);
-    if (e.exact) ++proof.exact;
-    if (std::isfinite(e.want)) e.bound += oracle * std::fabs(e.want);
-    if (!e.exact) e.bound += kDoubles * largest;
-    if (oracle > 0) e.bound += smallest_normal(got.dtype());
-    if (e.same(got.dtype()) || e.cancels(got.dtype(), rest)) continue;
-    if (e.unclaimed) {
-      ++proof.unclaimed;
-      continue;
-    }
-    const double share = e.of_bound();
-    if (share > 1) ++proof.outside;
-    if (share <= 1 && e.tie) ++proof.ties;
-    if (share > proof.of_bound)
-      proof.of_bound = share, proof.got = e.got, proof.want = e.want, proof.bound = e.bound, proof.at = i;
-  }
-  return proof;
+Proof judge(const Tensor& got, const Tensor& want, const std::vector<const BoundedTensor*>& bounds, double oracle,
+            const TypedParts& typed) {
+  return Judge(got, want, bounds, oracle, typed).run();
 }
 
 double distance_of(const Tensor& got, const Tensor& want) {

@@ -47,6 +47,7 @@ LaneTape::LaneTape(const Expr& expr, const SymbolValues& symbols, const ErrorMod
       }
     s.sums_codes = model.folded && sums_codes(e);
     s.bias_code = model.bias_code;
+    s.note.typed = model.typed;
     numbers[e.node()] = static_cast<int>(steps_.size());
     steps_.push_back(s);
   });
@@ -107,6 +108,7 @@ const Lanes& LaneTape::run(LaneLeaves& leaves, int count, std::vector<Lanes>& sl
         const Lanes* argument = s.note.argument >= 0 ? &slots[static_cast<size_t>(s.note.argument)] : nullptr;
         apply_with_error(s.op, s.dtype, {args, static_cast<size_t>(s.count)}, s.note, argument, count, out);
         if (s.sums_codes) add_scales(s, slots, count, out);
+        if (out.swallows) leaves.swallowed();
       }
     }
   }

@@ -15,7 +15,10 @@ struct ErrorModel {
   /// regions have in double, by what rounding takes from them. False: a kernel is compared with its own region, on the
   /// very operands it has.
   bool folded = true;
-  bool tables = false;   ///< activations by tables (docs/accuracy.md)
+  bool tables = false;  ///< activations by tables (docs/accuracy.md)
+  /// Sums are the kernel's own: rounded to steps of their type, infinite where they leave it. Such numbers are far from
+  /// the exact ones where a mask swallows a score, but known.
+  bool typed = false;
   double bias_code = 0;  ///< the largest of a bias that sums of codes have (proof/bias_codes.hpp)
 };
 
@@ -27,6 +30,7 @@ class LaneLeaves {
   virtual void in_bounds(int read, Lanes& out) = 0;
   virtual void coord(int axis, Lanes& out) = 0;
   virtual void result(int reduction, Lanes& out) = 0;
+  virtual void swallowed() = 0;  ///< a sum of the expression swallows an addend (Lanes::swallows)
 };
 
 class LaneTape {

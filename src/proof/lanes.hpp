@@ -25,12 +25,17 @@ struct Reach {
   Reach& operator+=(const Reach& other) { return *this = *this + other; }
 };
 
+/// inf - inf and 0 * inf of errors: nothing is claimed.
+inline double claimed(double e) { return e == e ? e : std::numeric_limits<double>::infinity(); }
+inline Reach claimed(const Reach& e) { return {claimed(e.below), claimed(e.above)}; }
+
 struct Lanes {
   static constexpr int kCount = 64;
 
   DType dtype = DType::f32;
   bool certain = true;                  ///< every error is 0
   bool inside = true;                   ///< no lane depends on a read outside its tensor
+  bool swallows = false;                ///< a sum whose rounding is much of an addend, or a number beyond the type
   std::array<double, kCount> value;     ///< of float dtypes
   std::array<int64_t, kCount> integer;  ///< of the others
   std::array<Reach, kCount> error;      ///< meaningless while `certain`
@@ -51,6 +56,7 @@ struct Lanes {
   void reset(DType type) {
     dtype = type;
     certain = inside = true;
+    swallows = false;
   }
   void set_error(int lane, const Reach& e, bool step) {
     if (certain) {

@@ -1,7 +1,6 @@
 // real    a launch on what the launches before it stored; the graph's operators, in double, say from these numbers what
 //         it must store, its region how far a correct kernel may be off. Lowering, folded weights and functions show.
-// exact   a launch on drawn operands, weights too; its region in double says what it must store. Sums are exact in
-// every
+// exact   a launch on drawn operands, weights too; its region in double says what it must store. Sums are exact in any
 //         order, so one wrong term, tap, lane or bit shows.
 #include "proof/prove_groups.hpp"
 
@@ -11,15 +10,12 @@
 #include <cmath>
 
 #include "base/fail.hpp"
-#include "cpu/activation_form.hpp"
-#include "cpu/winograd/winograd_error.hpp"
 #include "interp/random_inputs.hpp"
 #include "ir/for_parts.hpp"
 #include "ir/value_name.hpp"
 #include "program/body.hpp"
 #include "program/routine_launches.hpp"
 #include "proof/bias_codes.hpp"
-#include "proof/digit_errors.hpp"
 #include "proof/exact_inputs.hpp"
 #include "proof/requantised.hpp"
 
@@ -118,95 +114,6 @@ LaunchRunner::Operand GroupProver::operands(const Image& image) {
   };
 }
 
-std::vector<GroupProver::Transformed> GroupProver::transformed(const Launch& launch) const {
-  std::vector<Transformed> found;
-  for (size_t stage = 0; stage < launch.region.stages.size(); ++stage) {
-    const auto view = view_winograd(launch.region, static_cast<int>(stage));
-    if (!std::holds_alternative<WinogradView>(view)) continue;
-    const WinogradView& w = std::get<WinogradView>(view);
-    const Read& weights = launch.region.stages[stage].reads[static_cast<size_t>(w.contraction.weights)];
-    if (weights.stage >= 0) continue;
-    const Buffer& buffer =
-        runner_.program().buffers[static_cast<size_t>(launch.buffers[static_cast<size_t>(weights.index)])];
-    if (!buffer.layout.is_transformed() || w.codes()) continue;  // sums of codes are exact
-    found.push_back({stage, static_cast<size_t>(weights.index), &buffer, w.row.axis, w.column.axis});
-  }
-  return found;
-}
-
-/// F(2x2, 3x3) halves sums of weights in each direction, nothing else: exact for multiples of 4.
-static bool is_exact_transform(const Layout& layout) { return layout.tile_h == 2 && layout.tile_w == 2; }
-
-BoundOptions GroupProver::bounds_of(const Launch& launch, const Image& image, bool folded) const {
-  BoundOptions options;
-  options.model.folded = folded;
-  for (size_t p = 0; p < launch.buffers.size(); ++p)
-    if (launch.buffers[p] >= 0 && launch.region.params[p].role == ParamRole::constant &&
-        given_.contains(runner_.program().buffers[static_cast<size_t>(launch.buffers[p])].constant.data()))
-      options.as_given.insert(p);
-  for (size_t p = 0; p < launch.buffers.size(); ++p) {
-    if (launch.region.params[p].role != ParamRole::output) continue;
-    const Buffer& result = runner_.program().buffers[static_cast<size_t>(launch.buffers[p])];
-    const auto at = bias_codes_.find(image.name(result.name));
-    if (at != bias_codes_.end()) options.model.bias_code = std::max(options.model.bias_code, at->second);
-  }
-  options.model.tables = launch.schedule.get(kActivationTables, 0) != 0;
-  for (const Transformed& t : transformed(launch)) {
-    if (!folded && is_exact_transform(t.weights->layout)) continue;
-    const WinogradTile tile{t.weights->layout.tile_h, t.weights->layout.tile_w};
-    const double error = probe_winograd_error(t.weights->constant, tile).of_sum;
-    options.winograd.push_back({static_cast<int>(t.stage), error, t.row, t.column, tile.h, tile.w});
-  }
-  return options;
-}
-
-/// Real proofs carry errors through values that only the program has: the graph says what comes behind them.
-std::vector<BoundedRun> GroupProver::bound_run(const Launches& together, const LaunchRun& run, const Image& image,
-                                               bool real) {
-  std::vector<BoundedRun> bounded;
-  for (size_t k = 0; k < together.size(); ++k) {
-    const Launch& launch = runner_.program().launches[together[k]];
-    BoundOptions options = bounds_of(launch, image, real);
-    for (size_t p = 0; real && p < launch.buffers.size(); ++p)
-      if (const auto at = inner_.find(key(launch.buffers[p], image)); is_input(launch, p) && at != inner_.end())
-        options.bounded[p] = &at->second.numbers;
-    for (size_t p = 0; p < launch.buffers.size(); ++p)  // a scatter stores into what its result holds
-      if (k > 0 && launch.region.params[p].role == ParamRole::output)
-        options.bounded[p] =
-            parts_of({together.begin(), together.begin() + static_cast<std::ptrdiff_t>(k)}, bounded, launch.buffers[p])
-                .back();
-    const auto digits = real ? digit_errors(launch, run.operands[k], options) : std::nullopt;
-    if (digits) options.bounded[digits->first] = &digits->second;
-    bounded.push_back(bound_errors(launch.region, run.operands[k], runner_.symbols(), options));
-  }
-  return bounded;
-}
-
-std::vector<const BoundedTensor*> GroupProver::parts_of(const Launches& together,
-                                                        const std::vector<BoundedRun>& bounded, int buffer) const {
-  std::vector<const BoundedTensor*> parts;
-  for (size_t k = 0; k < together.size(); ++k) {
-    const Launch& launch = runner_.program().launches[together[k]];
-    for (size_t p = 0; p < launch.buffers.size(); ++p)
-      if (launch.region.params[p].role == ParamRole::output && launch.buffers[p] == buffer)
-        parts.push_back(&bounded[k].results[p]);
-  }
-  return parts;
-}
-
-/// `want` empty, or an empty tensor in it: the region's own values.
-Proof GroupProver::judge_run(const Launches& together, const LaunchRun& run, const std::vector<BoundedRun>& bounded,
-                             const std::vector<Tensor>& want) {
-  Proof proof;
-  for (const BoundedRun& b : bounded) proof.worst_case = std::max(proof.worst_case, b.worst_of_bound);
-  for (size_t r = 0; r < run.results.size(); ++r) {
-    const std::vector<const BoundedTensor*> parts = parts_of(together, bounded, run.results[r].buffer);
-    const bool given = !want.empty() && !want[r].empty();
-    proof.merge(judge(run.results[r].tensor, given ? want[r] : values_of(parts), parts, given ? kOracle : 0));
-  }
-  return proof;
-}
-
 std::set<std::string> GroupProver::leaves_of(const Launches& together, const Image& image) const {
   std::set<std::string> leaves;
   for (const size_t l : together) {
@@ -248,8 +155,8 @@ void GroupProver::prove_real(const Launches& together, const Image& image, Group
     const int64_t off = off_the_law(region, run.operands.front(), results, runner_.symbols());
     result.off_law = result.off_law.value_or(0) + off;
   }
-  const std::vector<BoundedRun> bounded = bound_run(together, run, image, true);
-  result.real.merge(judge_run(together, run, bounded, want));
+  const std::vector<BoundedRun> bounded = bound_run(together, run, image, Numbers::of_graph);
+  result.real.merge(judge_run(together, run, image, bounded, want));
   for (size_t r = 0; r < run.results.size(); ++r)
     if (want[r].empty())
       inner_[key(run.results[r].buffer, image)] = {merged(parts_of(together, bounded, run.results[r].buffer)), leaves};
@@ -261,7 +168,7 @@ void GroupProver::prove_exact(const Launches& together, const Image& image, Grou
     const Launch& launch = runner_.program().launches[l];
     ExactInputs exact(launch.region, options_.seed + l);
     for (const Transformed& t : transformed(launch))
-      if (is_exact_transform(t.weights->layout)) exact.use_multiples(t.param, 4);
+      if (t.keeps_integers()) exact.use_multiples(t.param, 4);
     for (size_t p = 0; p < launch.buffers.size(); ++p) {
       if (launch.region.params[p].role == ParamRole::output) continue;
       const Buffer& buffer = runner_.program().buffers[static_cast<size_t>(launch.buffers[p])];
@@ -276,7 +183,7 @@ void GroupProver::prove_exact(const Launches& together, const Image& image, Grou
     return at == drawn.end() ? nullptr : &at->second;
   });
   for (const StoredResult& stored : run.results) result.padding_zero = result.padding_zero && stored.padding_zero;
-  result.exact.merge(judge_run(together, run, bound_run(together, run, image, false), {}));
+  result.exact.merge(judge_run(together, run, image, bound_run(together, run, image, Numbers::of_region), {}));
 }
 
 GroupComparison GroupProver::prove(size_t index, const Image& image) {
@@ -306,7 +213,8 @@ GroupComparison GroupProver::prove(size_t index, const Image& image) {
 
 void GroupProver::conclude(GroupComparison& result) const {
   result.ties = result.real.ties;
-  result.mostly_unclaimed = !result.real.claimed(options_.most_unclaimed);
+  const bool drawn = result.exact.elements > 0 && result.exact.claimed(options_.most_unclaimed);
+  result.mostly_unclaimed = !result.real.claimed(options_.most_unclaimed) && !drawn;
   const bool close = options_.group_tolerance ? result.difference.relative() <= *options_.group_tolerance
                                               : result.real.ok() && !result.mostly_unclaimed;
   const bool lawful = result.off_law.value_or(0) == 0;

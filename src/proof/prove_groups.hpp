@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -27,6 +28,10 @@ class GroupProver {
   /// Outputs as tensors, in order. `seed` chooses the noise.
   std::vector<Tensor> run_with_noise(const std::vector<Tensor>& inputs, uint64_t seed);
 
+  /// The first group that decided a tie otherwise than the graph in doubles does, by what the groups before it rounded
+  /// (proof/tie_between_groups.cpp); nothing where that does not explain it. Behind `run`.
+  std::optional<std::string> tie_between_groups(const std::vector<Tensor>& inputs);
+
   /// A graph output as its last group stored it.
   const Tensor* value(const std::string& name);
 
@@ -47,9 +52,13 @@ class GroupProver {
     size_t stage = 0, param = 0;
     const Buffer* weights = nullptr;
     int row = -1, column = -1;  ///< domain axes of the image
+    /// F(2x2, 3x3) halves sums of weights in each direction, nothing else: exact for multiples of 4.
+    bool keeps_integers() const { return weights->layout.tile_h == 2 && weights->layout.tile_w == 2; }
   };
+  /// What a launch is held to: the graph's operators on exact constants, its region, or its region in its own types.
+  enum class Numbers { of_graph, of_region, of_type };
   std::vector<Transformed> transformed(const Launch& launch) const;
-  BoundOptions bounds_of(const Launch& launch, const Image& image, bool folded) const;
+  BoundOptions bounds_of(const Launch& launch, const Image& image, Numbers numbers) const;
   GroupComparison prove(size_t index, const Image& image);
   void prove_real(const Launches& together, const Image& image, GroupComparison& result);
   void prove_placed(size_t index, GroupComparison& result);  ///< a launch of a plug-in
@@ -65,10 +74,13 @@ class GroupProver {
                    GroupComparison& result);
   void conclude(GroupComparison& result) const;
   void prove_exact(const Launches& together, const Image& image, GroupComparison& result);
-  std::vector<BoundedRun> bound_run(const Launches& together, const LaunchRun& run, const Image& image, bool real);
-  Proof judge_run(const Launches& together, const LaunchRun& run, const std::vector<BoundedRun>& bounded,
-                  const std::vector<Tensor>& want);
+  std::vector<BoundedRun> bound_run(const Launches& together, const LaunchRun& run, const Image& image,
+                                    Numbers numbers) const;
+  Proof judge_run(const Launches& together, const LaunchRun& run, const Image& image,
+                  const std::vector<BoundedRun>& bounded, const std::vector<Tensor>& want) const;
   std::set<std::string> leaves_of(const Launches& together, const Image& image) const;
+  bool explains(const Launches& together, const Image& image, const GroupValues::Known& chain,
+                const std::map<int, const Tensor*>& apart_results);
   std::vector<const BoundedTensor*> parts_of(const Launches& together, const std::vector<BoundedRun>& bounded,
                                              int buffer) const;
 

@@ -111,7 +111,7 @@ std::vector<BoundedRun> GroupProver::bound_steps(const Body& loop, const LoopRun
   std::map<int, const BoundedTensor*> inner;
   for (size_t k = 0; k < run.operands.size(); ++k) {
     const Launch& launch = runner_.program().launches[static_cast<size_t>(loop.first) + k];
-    BoundOptions options = bounds_of(launch, {}, real);
+    BoundOptions options = bounds_of(launch, {}, real ? Numbers::of_graph : Numbers::of_region);
     for (size_t p = 0; real && p < launch.buffers.size(); ++p)
       if (const auto at = inner.find(runner_.sliced(launch, p)); at != inner.end() && launch.steps[p].moves)
         options.bounded[p] = at->second;

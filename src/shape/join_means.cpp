@@ -27,7 +27,8 @@ bool ends_depthwise(const Node& node) {
 }
 
 std::optional<JoinPair> find(Node& mean) {
-  Node* map = is_mean(mean) ? mean.input(0)->producer : nullptr;
+  const Value* data = is_mean(mean) ? mean.input(0) : nullptr;  // none of a mean of constants
+  Node* map = data ? data->producer : nullptr;
   return map && ends_depthwise(*map) ? std::optional(JoinPair{map, &mean}) : std::nullopt;
 }
 

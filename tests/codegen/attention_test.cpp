@@ -108,6 +108,25 @@ std::vector<Case> cases() {
   Tensor undefined = holes(10, 37, -kInfinity, 0);
   undefined.set_real(3 * 37 + 5, std::nan(""));
   all.push_back(with_mask(attention("nan_beside_rows_without_keys", zero_without_keys(lowest)), undefined));
+  for (const auto& [rows, keys, depth] : {std::tuple{10, 37, 16}, {11, 1500, 80}, {1, 37, 16}}) {
+    Tensor behind = padding(keys, 0, 3);  // of every row, the last key is NaN by its mask
+    behind.set_real(keys - 1, std::nan(""));
+    all.push_back(with_mask(
+        attention(fmt::format("nan_behind_needed_keys_{}x{}", rows, keys),
+                  masked(sized(rows, keys, depth), fmt::format("f32[1,{}]", keys), "0, a2", "add(mul(s0, 0.125), r2)")),
+        behind));
+    Tensor of_row = holes(rows, keys, -kInfinity, 0);
+    for (int64_t i = 5; i < of_row.elements(); ++i) of_row.set_real(i, i % keys < 5 ? 0 : -kInfinity);
+    of_row.set_real((rows - 1) * keys + keys - 2, std::nan(""));
+    all.push_back(with_mask(attention(fmt::format("nan_behind_two_masks_{}x{}", rows, keys),
+                                      masked(sized(rows, keys, depth), fmt::format("f32[1,{}]", keys), "0, a2",
+                                             "add(select(lt(i2, 3:i64), s0, -inf), r2)")),
+                            behind));
+    all.push_back(with_mask(
+        attention(fmt::format("nan_in_one_row_{}x{}", rows, keys),
+                  masked(sized(rows, keys, depth), fmt::format("f32[{},{}]", rows, keys), "a1, a2", "add(s0, r2)")),
+        of_row));
+  }
   const Sizes long_rows = masked(sized(11, 1500, 80), "f32[11,1500]", "a1, a2", "add(mul(s0, 0.125), r2)");
   all.push_back(with_mask(attention("long_rows_without_keys_zero", zero_without_keys(long_rows)),
                           holes(11, 1500, -kInfinity, 0)));
@@ -280,7 +299,12 @@ TEST(AttentionView, KnowsWhichScoresMasksLeave) {
   };
   EXPECT_EQ(needed("bool[5,7]", "select(r2:bool, s0, -3.4e38)"), "r2:bool");
   EXPECT_EQ(needed("bool[5,7]", "select(r2:bool, -inf, s0)"), "logical_not(r2:bool)");
-  EXPECT_EQ(needed("f32[5,7]", "add(mul(s0, 0.125), r2)"), "gt(r2, -1e+30)");
+  EXPECT_EQ(needed("f32[5,7]", "add(mul(s0, 0.125), r2)"), "logical_not(le(r2, -1e+30))");
+  EXPECT_EQ(needed("f32[5,7]", "add(add(s0, r2), mul(r2, 2))"), "logical_not(le(add(r2, mul(r2, 2)), -1e+30))");
+  EXPECT_EQ(needed("f32[5,7]", "add(select(le(i2, i1), s0, -inf), r2)"),
+            "logical_not(le(add(select(le(i2, i1), 0, -inf), r2), -1e+30))");
+  EXPECT_EQ(needed("f32[5,7]", "select(le(i2, i1), add(s0, r2), -inf)"),
+            "logical_and(le(i2, i1), logical_not(le(r2, -1e+30)))");
   EXPECT_EQ(needed("f32[5,7]", "mul(s0, 0.125)"), "");
   EXPECT_EQ(needed("bool[5,7]", "select(r2:bool, s0, -10000)"), "") << "a row may have no larger score";
   EXPECT_EQ(needed("bool[5,7]", "mul(select(r2:bool, s0, -3.4e38), 0.125)"), "");

@@ -72,6 +72,14 @@ TEST(QuantisedProof, RowsOfPaddingAloneAreZero) {
   for (const GroupComparison& group : built.compare()) EXPECT_TRUE(group.ok) << group.name;
 }
 
+/// No launch makes what it reads.
+TEST(QuantisedProof, AMeanOfConstantCodesCompiles) {
+  const ProofCase built(
+      R"(graph () { %c = const dense<47,14> : i8[1,1,1,2] %s = const splat<0.5> : f32[1] %z = const splat<0> : i8[1]
+    %d = dequantize_linear(%c, %s, %z) %y = global_average_pool(%d) return %y })");
+  for (const GroupComparison& group : built.compare()) EXPECT_TRUE(group.ok) << group.name;
+}
+
 /// A few of 123,000 sums of codes are 0; with the scales, in doubles, a rest of 1e-18 stays.
 TEST(QuantisedProof, SumsThatCancelAreZero) {
   const ProofCase built(R"(graph (%x: f32[1,32,64,64]) {

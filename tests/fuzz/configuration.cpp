@@ -21,6 +21,11 @@ const char* runnable_from(size_t first) {
   return kTargets[first];
 }
 
+bool runs_codes() {
+  static const bool runs = missing_features(parse_target(kTargetOfCodes).features).empty();
+  return runs;
+}
+
 }  // namespace
 
 std::string Configuration::name() const {
@@ -36,7 +41,9 @@ std::string Configuration::flags() const {
 
 std::vector<std::string> all_configurations() {
   std::vector<std::string> names;
-  for (const char* target : kTargets)
+  std::vector<const char*> targets(std::begin(kTargets), std::end(kTargets));
+  targets.push_back(kTargetOfCodes);
+  for (const char* target : targets)
     for (size_t form = 0; form < std::size(kForms); ++form)
       for (const bool exact : {false, true})
         names.push_back(Configuration{target, static_cast<Form>(form), exact}.name());
@@ -47,6 +54,7 @@ Configuration configuration_of(uint64_t seed, const DrawOptions& options) {
   Configuration c;
   c.target = runnable_from(seed % std::size(kTargets));
   c.form = static_cast<Form>(seed / std::size(kTargets) % std::size(kForms));
+  if (options.attention && c.target == kTargets[0] && runs_codes()) c.target = kTargetOfCodes;
   Random random(seed, "configuration");
   c.exact = options.exact || random.uniform() < 0.4;
   c.threads = static_cast<int>(random.between(0, 3));

@@ -12,6 +12,7 @@ namespace opfuse::fuzz {
 enum class Form { fused, no_chains, named, unfused };
 inline constexpr const char* kForms[] = {"fused", "no-chains", "named", "unfused"};
 inline constexpr const char* kTargets[] = {"cpu:avx512", "cpu:avx2", "cpu:baseline"};
+inline constexpr const char* kTargetOfCodes = "cpu:avx512-vnni";  ///< instead of the first, for attention of codes
 
 struct Configuration {
   std::string target = "cpu:avx512";

@@ -22,6 +22,7 @@ bool draw_something(Drawer& drawer) {
     return sum;
   }();
   if (drawer.options().codes && drawer.chance(0.1)) return quantized_convolution(drawer);
+  if (drawer.options().attention && drawer.chance(0.1)) return quantized_attention(drawer);
   int64_t at = drawer.between(0, total - 1);
   for (const Draw& draw : draws)
     if ((at -= draw.weight) < 0) return draw.draw(drawer);
@@ -36,8 +37,9 @@ DrawOptions options_of(uint64_t seed) {
   options.open = random.uniform() < 0.3;
   options.zero = random.uniform() < 0.05;
   options.type = random.uniform() < 0.12 ? DType::f16 : DType::f32;
-  constexpr uint64_t kFirstOfCodes = 100000;
+  constexpr uint64_t kFirstOfCodes = 100'000, kFirstOfAttention = 300'000;
   options.codes = seed >= kFirstOfCodes;
+  options.attention = seed >= kFirstOfAttention;
   return options;
 }
 

@@ -35,6 +35,7 @@ struct DrawOptions {
   bool zero = false;        ///< extents may be 0
   DType type = DType::f32;  ///< of the float inputs
   bool codes = false;       ///< convolutions of codes too
+  bool attention = false;   ///< of codes too
 };
 
 struct Drawn {

@@ -24,6 +24,7 @@ const std::vector<Draw>& block_draws();
 
 /// Drawn where the options say so: seeds keep their graphs without it.
 bool quantized_convolution(Drawer& d);
+bool quantized_attention(Drawer& d);
 
 /// A partner that broadcasts with `known`: of its shape, or a constant of a drawn part of it.
 Value* broadcast_partner(Drawer& d, const Known& known, double low, double high);

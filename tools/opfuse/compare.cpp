@@ -60,7 +60,7 @@ std::string verdict(const GroupComparison& g) {
   if (!g.padding_zero) return "FAILED: padding lanes not zero";
   if (g.mostly_unclaimed)
     return fmt::format("FAILED: not proven, {} of {} elements are off and have no bound (--max-unclaimed)",
-                       g.real.unclaimed, g.real.elements);
+                       g.real.not_judged(), g.real.elements);
   if (g.off_law.value_or(0) > 0)
     return fmt::format("FAILED: {} of {} codes are not those of the law of requantising (docs/accuracy.md)", *g.off_law,
                        g.real.elements);
@@ -85,6 +85,20 @@ void print_groups(const Comparison& c, const Flags& flags) {
   if (any) fmt::print("{}", table.text());
 }
 
+void print_not_judged(const char* numbers, const Proof& p) {
+  if (p.typed > 0)
+    fmt::print(
+        "types    {} elements of {} numbers judged in their own type: overflow, or a mask that swallows scores\n",
+        p.typed, numbers);
+  if (p.unclaimed > 0)
+    fmt::print("unjudged {} elements of {} numbers: no bound (overflow, a divisor that may be 0)\n", p.unclaimed,
+               numbers);
+  if (p.vague > 0)
+    fmt::print(
+        "unjudged {} elements of {} numbers: a bound above {} of the largest (terms that cancel, swallowed scores)\n",
+        p.vague, numbers, percent(kVague));
+}
+
 void print_totals(const Comparison& c) {
   Proof real, exact;
   size_t failed = 0, with_ties = 0, lawful = 0, requantised = 0;
@@ -105,9 +119,8 @@ void print_totals(const Comparison& c) {
   if (real.ties > 0)
     fmt::print("rounding {} elements of {} groups are one step off, their values before rounding on ties\n", real.ties,
                with_ties);
-  if (real.unclaimed > 0)
-    fmt::print("         {} elements without a bound: overflow, or a divisor that may be 0\n", real.unclaimed);
-  if (exact.unclaimed > 0) fmt::print("         {} elements of drawn numbers without a bound\n", exact.unclaimed);
+  print_not_judged("real", real);
+  print_not_judged("drawn", exact);
 }
 
 void print_output(const OutputComparison& o) {
@@ -115,8 +128,12 @@ void print_output(const OutputComparison& o) {
   if (o.conditioning > 0) {
     if (o.judged)
       fmt::print("; {:.2g} is allowed by its conditioning", kConditioningFactor * o.conditioning);
+    else if (!o.tie_at.empty())
+      fmt::print(" from the interpreter, not judged (a tie of {}, decided by what groups before it rounded)", o.tie_at);
     else
-      fmt::print(" from the interpreter, not judged (integers, or roundings that ties decided)");
+      fmt::print(
+          " from the interpreter, not judged (integers, roundings that ties decided, or overflow and swallowed "
+          "scores)");
     if (o.precision > 0) fmt::print(", {:.2g} more by rounded weights", o.precision);
     fmt::print("; its bits are {}those of the groups", o.same_as_groups ? "" : "NOT ");
   }
@@ -139,8 +156,9 @@ void print_text(const Report& report, const Flags& flags) {
 }
 
 Json to_json(const Proof& p) {
-  return {{"elements", p.elements}, {"exact", p.exact},           {"outside", p.outside}, {"unclaimed", p.unclaimed},
-          {"of_bound", p.of_bound}, {"worst_case", p.worst_case}, {"ok", p.ok()}};
+  return {{"elements", p.elements},   {"exact", p.exact},           {"outside", p.outside},
+          {"unclaimed", p.unclaimed}, {"vague", p.vague},           {"typed", p.typed},
+          {"of_bound", p.of_bound},   {"worst_case", p.worst_case}, {"ok", p.ok()}};
 }
 
 Json to_json(const GroupComparison& g, const Json& sizes) {
@@ -170,6 +188,7 @@ Json to_json(const OutputComparison& o, const Json& sizes) {
           {"precision", o.precision},
           {"conditioning", o.conditioning},
           {"judged", o.judged},
+          {"tie_at", o.tie_at},
           {"same_as_groups", o.same_as_groups},
           {"change_by_other_input", o.change},
           {"share_of_change", share(o)},
@@ -300,7 +319,7 @@ std::string proves_nothing(const Comparison& c) {
   const bool outputs = std::all_of(c.outputs.begin(), c.outputs.end(), [](const OutputComparison& o) { return o.ok; });
   if (!one || !vague || !outputs) return {};
   return fmt::format("{} of {} elements of {} have no bound (overflow, or a divisor that may be 0)",
-                     vague->real.unclaimed, vague->real.elements, vague->name);
+                     vague->real.not_judged(), vague->real.elements, vague->name);
 }
 
 /// Draws sizes until three are legal: the model's shapes fit, its operators and kernels accept them.

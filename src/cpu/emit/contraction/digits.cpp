@@ -25,12 +25,12 @@
 namespace opfuse::cpu {
 namespace {
 
-constexpr int kBytes = 3;  ///< digits of a number
-constexpr int kWidth = 16;               ///< elements that are written at once
-constexpr uint32_t kSigns = 0x808080;    ///< X + this has digits + 128
-constexpr uint32_t kCarry = 66048;       ///< of mantissas so close to 2 that the digits of 22 bits would not hold them
+constexpr int kBytes = 3;              ///< digits of a number
+constexpr int kWidth = 16;             ///< elements that are written at once
+constexpr uint32_t kSigns = 0x808080;  ///< X + this has digits + 128
+constexpr uint32_t kCarry = 66048;     ///< of mantissas so close to 2 that the digits of 22 bits would not hold them
 constexpr uint32_t kInfinity = 0x7F800000;
-constexpr int64_t kSmallest = 23;        ///< biased exponent of the least factor's inverse
+constexpr int64_t kSmallest = 23;  ///< biased exponent of the least factor's inverse
 
 enum Field : int64_t { kInverse, kStart, kTotal = kStart + kBytes, kFields = 8 };
 
@@ -133,11 +133,12 @@ class DigitWriter {
     Value* most = greatest(x);
     Value* exponent = b_.CreateLShr(b_.CreateAdd(most, word(kCarry)), 23);
     Value* small = b_.CreateICmpULT(exponent, word(kSmallest));
-    Value* wrong = b_.CreateOr(b_.CreateICmpUGE(most, word(kInfinity)),
-                               b_.CreateAnd(small, b_.CreateICmpNE(most, word(0))));
+    Value* wrong =
+        b_.CreateOr(b_.CreateICmpUGE(most, word(kInfinity)), b_.CreateAnd(small, b_.CreateICmpNE(most, word(0))));
     b_.CreateStore(b_.CreateOr(b_.CreateLoad(b_.getInt1Ty(), fails_), wrong), fails_);
     exponent = b_.CreateSelect(small, word(kSmallest), exponent);
-    Value* factor = k_.splat(b_.CreateBitCast(b_.CreateShl(b_.CreateSub(word(276), exponent), 23), b_.getFloatTy()), kWidth);
+    Value* factor =
+        k_.splat(b_.CreateBitCast(b_.CreateShl(b_.CreateSub(word(276), exponent), 23), b_.getFloatTy()), kWidth);
     store(b_.CreateBitCast(b_.CreateShl(b_.CreateSub(exponent, word(22)), 23), b_.getFloatTy()), chunk, kInverse);
     Value* sum = nullptr;
     for (size_t i = 0; i < x.size(); ++i) {
@@ -159,7 +160,8 @@ class DigitWriter {
     Value* bytes = b_.CreateXor(b_.CreateAdd(whole, words_of(kSigns)), words_of(kSigns));
     if (groups > 1) bytes = b_.CreateShuffleVector(bytes, order);
     for (int d = 0; d < kBytes; ++d) {
-      Value* digit = b_.CreateTrunc(b_.CreateLShr(bytes, static_cast<uint64_t>(8 * d)), k_.lanes(b_.getInt8Ty(), kWidth));
+      Value* digit =
+          b_.CreateTrunc(b_.CreateLShr(bytes, static_cast<uint64_t>(8 * d)), k_.lanes(b_.getInt8Ty(), kWidth));
       digit = opaque_vector(k_, digit);  // vpmovdb into memory takes some 40 cycles on Zen
       b_.CreateAlignedStore(digit, at_.digits(d, first), llvm::Align(1));
     }
@@ -180,7 +182,13 @@ class DigitWriter {
 class DigitProducts {
  public:
   DigitProducts(const ContractionPlan& plan, const Tile& tile)
-      : plan_(plan), tile_(tile), k_(plan.k), b_(k_.b), coded_(*plan.view.coded), at_(plan), decoder_(plan, tile.block, tile.form.vectors) {
+      : plan_(plan),
+        tile_(tile),
+        k_(plan.k),
+        b_(k_.b),
+        coded_(*plan.view.coded),
+        at_(plan),
+        decoder_(plan, tile.block, tile.form.vectors) {
     for (int64_t v = 0; v < tile.form.vectors; ++v) {
       partial_.push_back(k_.variable(plan.product.sums));
       for (int d = 0; d < kBytes; ++d) sums_.push_back(k_.variable(words()));
@@ -193,7 +201,9 @@ class DigitProducts {
       for (Value* sum : partial_) b_.CreateStore(k_.zero(plan_.product.sums), sum);
       const int64_t unit = coded_.unit(), whole = rows / at_.chunk(), rest = rows % at_.chunk();
       const int64_t words = at_.chunk() / unit;
-      const auto chunk_at = [&](Value* i, int64_t count) { add_chunk(block, k_.add(first, k_.mul(i, k_.i64(words))), count); };
+      const auto chunk_at = [&](Value* i, int64_t count) {
+        add_chunk(block, k_.add(first, k_.mul(i, k_.i64(words))), count);
+      };
       if (whole == 1) chunk_at(k_.i64(0), words);
       if (whole > 1) k_.loop(k_.i64(0), k_.i64(whole), 1, [&](Value* i) { chunk_at(i, words); });
       if (rest) chunk_at(k_.i64(whole), ceil_of(rest, unit));
