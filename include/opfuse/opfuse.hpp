@@ -179,7 +179,7 @@ struct CompileOptions {
   bool allow_reference = false;        ///< operators without a kernel run in the interpreter, noted in every report
   bool fused = true;                   ///< false: one launch per operator of the model as it was read ("unfused")
   PlanRequest plan{};                  ///< what to plan with, for a model that has no groups yet
-  bool exact = false;                  ///< no Winograd, no activations by tables (docs/accuracy.md)
+  bool exact = false;                  ///< no Winograd, tables, rows as digits (docs/accuracy.md)
   std::vector<std::string> no_pass{};  ///< shaping passes to leave out: "join-chains" ... (docs/fusion.md, Shaping)
   bool chains = true;                  ///< false: `no_pass` of the joins and of the loop over images
   int threads = 0;                     ///< of the runs, for the choice of algorithms; 0: all available
