@@ -1,6 +1,6 @@
 // Data of one row become whole numbers of 24 bits, each a sum of three signed bytes, and products of bytes do the rest:
 //
-//   for chunks of rows c:    2^e > max |x|,  X = round(x 2^(22 - e)) = d0 + 256 d1 + 65536 d2      write_digits
+//   for chunks of rows:    2^e <= max |x| < 2^(e + 1),  X = round(x 2^(22 - e)) = d0 + 256 d1 + 65536 d2
 //     sums_i = -h sum d_i + sum of codes d_i        i = 0, 1, 2: vpdpbusd of unsigned codes and signed digits, exact
 //     t = sums_0 + 256 sums_1 + 65536 sums_2 - (zero - h) sum X         h: the middle code, or what zero points are
 //     partial += t 2^(e - 22)                                           if they are all the same
@@ -19,13 +19,12 @@
 #include "base/integers.hpp"
 #include "cpu/contraction/digits.hpp"
 #include "cpu/emit/contraction/decoder.hpp"
-#include "cpu/emit/fence.hpp"
 #include "cpu/emit/multiply_bytes.hpp"
 
 namespace opfuse::cpu {
 namespace {
 
-constexpr int kBytes = 3;              ///< digits of a number
+constexpr int64_t kBytes = 3;          ///< digits of a number
 constexpr int kWidth = 16;             ///< elements that are written at once
 constexpr uint32_t kSigns = 0x808080;  ///< X + this has digits + 128
 constexpr uint32_t kCarry = 66048;     ///< of mantissas so close to 2 that the digits of 22 bits would not hold them
@@ -42,7 +41,7 @@ class DigitMemory {
   int64_t chunk() const { return chunk_; }
   int64_t depth() const { return depth_; }
   Value* row(Value* element) const { return k_.element(k_.scratch, DType::f32, element); }
-  Value* digits(int digit, Value* element) const {
+  Value* digits(int64_t digit, Value* element) const {
     return k_.element(k_.scratch, DType::u8, k_.add(element, k_.i64((4 + digit) * depth_)));
   }
   Value* field(Value* chunk, int64_t field) const {
@@ -159,10 +158,9 @@ class DigitWriter {
     }
     Value* bytes = b_.CreateXor(b_.CreateAdd(whole, words_of(kSigns)), words_of(kSigns));
     if (groups > 1) bytes = b_.CreateShuffleVector(bytes, order);
-    for (int d = 0; d < kBytes; ++d) {
+    for (int64_t d = 0; d < kBytes; ++d) {
       Value* digit =
           b_.CreateTrunc(b_.CreateLShr(bytes, static_cast<uint64_t>(8 * d)), k_.lanes(b_.getInt8Ty(), kWidth));
-      digit = opaque_vector(k_, digit);  // vpmovdb into memory takes some 40 cycles on Zen
       b_.CreateAlignedStore(digit, at_.digits(d, first), llvm::Align(1));
     }
   }
@@ -171,7 +169,7 @@ class DigitWriter {
   void write_sums(Value* sum, Value* chunk) const {
     store(b_.CreateSIToFP(sum, b_.getFloatTy()), chunk, kTotal);
     Value* start = b_.CreateMul(b_.CreateSExt(sum, b_.getInt64Ty()), k_.i64(-common_zero(*plan_.view.coded)));
-    for (int d = 0; d < kBytes; ++d) {
+    for (int64_t d = 0; d < kBytes; ++d) {
       Value* piece = b_.CreateAShr(start, static_cast<uint64_t>(8 * d));
       if (d + 1 < kBytes) piece = b_.CreateAnd(piece, 255);
       store(b_.CreateTrunc(piece, b_.getInt32Ty()), chunk, kStart + d);
@@ -191,7 +189,7 @@ class DigitProducts {
         decoder_(plan, tile.block, tile.form.vectors) {
     for (int64_t v = 0; v < tile.form.vectors; ++v) {
       partial_.push_back(k_.variable(plan.product.sums));
-      for (int d = 0; d < kBytes; ++d) sums_.push_back(k_.variable(words()));
+      for (int64_t d = 0; d < kBytes; ++d) sums_.push_back(k_.variable(words()));
     }
   }
 
@@ -233,7 +231,7 @@ class DigitProducts {
   Value* everywhere(Value* from, llvm::Type* type) const {
     return k_.splat(b_.CreateAlignedLoad(type, from, llvm::Align(4)), width());
   }
-  Value* sum_of(int64_t vector, int digit) const { return sums_[static_cast<size_t>(vector * kBytes + digit)]; }
+  Value* sum_of(int64_t vector, int64_t digit) const { return sums_[static_cast<size_t>(vector * kBytes + digit)]; }
   Value* number(double x) const { return llvm::ConstantFP::get(floats(), x); }
 
   /// Group `g` of the codes in a vector of words: one in every byte.
@@ -246,7 +244,7 @@ class DigitProducts {
   void add_chunk(const BlockOfRows& block, Value* first, int64_t count) const {
     const int64_t unit = coded_.unit(), vectors = tile_.form.vectors;
     Value* chunk = k_.div(first, k_.i64(at_.chunk() / unit));
-    for (int d = 0; d < kBytes; ++d) {
+    for (int64_t d = 0; d < kBytes; ++d) {
       Value* start = everywhere(at_.field(chunk, kStart + d), b_.getInt32Ty());
       for (int64_t v = 0; v < vectors; ++v) b_.CreateStore(start, sum_of(v, d));
     }
@@ -256,7 +254,7 @@ class DigitProducts {
       for (int64_t g = 0; g < unit / 4; ++g) {
         std::vector<Value*> bytes;
         for (Value* x : all) bytes.push_back(codes(x, g));
-        for (int d = 0; d < kBytes; ++d) {
+        for (int64_t d = 0; d < kBytes; ++d) {
           Value* x = everywhere(at_.digits(d, k_.add(k_.mul(word, k_.i64(unit)), k_.i64(4 * g))), b_.getInt32Ty());
           for (int64_t v = 0; v < vectors; ++v) {
             Value* sum = sum_of(v, d);
@@ -274,7 +272,7 @@ class DigitProducts {
     Value* total = coded_.zeros >= 0 ? everywhere(at_.field(chunk, kTotal), b_.getFloatTy()) : nullptr;
     for (int64_t v = 0; v < tile_.form.vectors; ++v) {
       const auto i = static_cast<size_t>(v);
-      const auto sum = [&](int d) { return b_.CreateSIToFP(b_.CreateLoad(words(), sum_of(v, d)), floats()); };
+      const auto sum = [&](int64_t d) { return b_.CreateSIToFP(b_.CreateLoad(words(), sum_of(v, d)), floats()); };
       Value* t = k_.fma(sum(2), number(65536), k_.fma(sum(1), number(256), sum(0)));
       if (total) t = k_.fma(b_.CreateFNeg(block.zeros[i]), total, t);
       Value* before = b_.CreateLoad(plan_.product.sums, partial_[i]);
