@@ -5,8 +5,10 @@
 // other than codes, and rows in an order of their own (g_idx), have none: their weights become numbers.
 #include <cmath>
 #include <optional>
+#include <span>
 
 #include "base/fail.hpp"
+#include "base/parallel.hpp"
 #include "onnx/import_spelled.hpp"
 
 namespace opfuse::onnx {
@@ -42,12 +44,16 @@ Tensor unpacked(const Tensor& bytes, const Packing& p, int64_t count, int64_t ro
     throw fail(E::shape_mismatch, "{} is {}[{}]; {} rows of {} bytes are expected", what, name_of(bytes.dtype()),
                bytes.elements(), p.columns, row_bytes);
   Tensor codes(p.dtype(), {p.columns, count});
-  const int64_t mask = (int64_t{1} << p.bits) - 1;
-  for (int64_t row = 0; row < p.columns; ++row)
+  const int mask = (1 << p.bits) - 1;
+  const std::span<uint8_t> to = codes.mutable_view<uint8_t>();  // codes of four bits have a byte each
+  const auto* all = static_cast<const uint8_t*>(bytes.data());
+  parallel_for(p.columns, [&](int64_t row) {
+    const uint8_t* from = all + row * row_bytes;
     for (int64_t i = 0; i < count; ++i) {
       const int64_t bit = i * p.bits;
-      codes.set_integer(row * count + i, (bytes.integer(row * row_bytes + bit / 8) >> (bit % 8)) & mask);
+      to[static_cast<size_t>(row * count + i)] = static_cast<uint8_t>(from[bit / 8] >> (bit % 8) & mask);
     }
+  });
   return codes;
 }
 

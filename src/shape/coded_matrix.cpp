@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
+#include <span>
 
 #include "base/integers.hpp"
 #include "base/parallel.hpp"
@@ -57,10 +59,35 @@ class Parameter {
     const int64_t row = i / inner_;
     return (row / extent_ * ceil_of(extent_, block_) + row % extent_ / block_) * inner_ + i % inner_;
   }
+  /// Codes from `i` on that have the same one.
+  int64_t shared(int64_t i) const {
+    if (block_ == 0) return count_ == 1 ? kAll : inner_ - i % inner_;
+    if (inner_ > 1) return 1;
+    const int64_t row = i % extent_;
+    return std::min(block_ - row % block_, extent_ - row);
+  }
 
  private:
+  static constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
   int64_t count_ = 1, block_ = 0, inner_ = 1, extent_ = 1;
 };
+
+template <class T>
+std::pair<int64_t, int64_t> ends_of_bytes(const Tensor& t) {
+  const std::span<const T> codes(static_cast<const T*>(t.data()), static_cast<size_t>(t.elements()));
+  T low = codes[0], high = low;
+  for (const T code : codes) low = std::min(low, code), high = std::max(high, code);
+  return {low, high};
+}
+
+/// The least and the greatest.
+std::pair<int64_t, int64_t> ends_of(const Tensor& t) {
+  if (t.dtype() == DType::u8 || t.dtype() == DType::u4) return ends_of_bytes<uint8_t>(t);
+  if (t.dtype() == DType::i8 || t.dtype() == DType::i4) return ends_of_bytes<int8_t>(t);
+  int64_t low = t.integer(0), high = low;
+  for (int64_t i = 1; i < t.elements(); ++i) low = std::min(low, t.integer(i)), high = std::max(high, t.integer(i));
+  return {low, high};
+}
 
 /// Width of the codes, and which of them is 0 of the unsigned ones.
 struct Width {
@@ -68,13 +95,8 @@ struct Width {
 };
 
 std::optional<Width> width_of(const Tensor& codes, const Tensor* zeros) {
-  const auto ends = [](const Tensor& t) {
-    int64_t low = t.integer(0), high = low;
-    for (int64_t i = 1; i < t.elements(); ++i) low = std::min(low, t.integer(i)), high = std::max(high, t.integer(i));
-    return std::pair(low, high);
-  };
-  const auto [low, high] = ends(codes);
-  const auto [zero_low, zero_high] = zeros ? ends(*zeros) : std::pair<int64_t, int64_t>(0, 0);
+  const auto [low, high] = ends_of(codes);
+  const auto [zero_low, zero_high] = zeros ? ends_of(*zeros) : std::pair<int64_t, int64_t>(0, 0);
   const bool is_signed = codes.dtype() == DType::i8 || codes.dtype() == DType::i4;
   for (const int64_t bits : {2, 4, 8}) {
     const int64_t base = is_signed ? -(int64_t{1} << (bits - 1)) : 0;
@@ -99,8 +121,11 @@ struct Codes {
     while (rows < depth && parameter(at(rows, 0)) == parameter(at(0, 0))) ++rows;
     std::vector<char> uniform(static_cast<size_t>(columns), 1);
     parallel_for(columns, [&](int64_t n) {
-      for (int64_t k = 0; k < depth; ++k)
-        if (parameter(at(k, n)) != parameter(at(k / rows * rows, n))) uniform[static_cast<size_t>(n)] = 0;
+      for (int64_t k = 0, same = 1; k < depth; k += same) {
+        const int64_t first = k / rows * rows, end = std::min(depth, first + rows);
+        if (parameter(at(k, n)) != parameter(at(first, n))) uniform[static_cast<size_t>(n)] = 0;
+        same = columns_first ? std::min(parameter.shared(at(k, n)), end - k) : 1;
+      }
     });
     return std::find(uniform.begin(), uniform.end(), 0) == uniform.end() ? rows : 0;
   }
