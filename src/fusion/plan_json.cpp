@@ -132,7 +132,8 @@ static Candidate candidate_of(const Json& j) {
       c.points.push_back({p.at("point").get<std::string>(), p.at("tensor").get<std::string>()});
     }
   if (j.contains("est")) check_keys(j.at("est"), "\"est\" of " + c.id, {"bytes_saved"});
-  if (j.contains("est")) c.bytes_saved = j.at("est").value("bytes_saved", int64_t{0});
+  if (j.contains("est") && j.at("est").contains("bytes_saved"))
+    c.bytes_saved = whole<int64_t>(j.at("est").at("bytes_saved"));
   if (j.contains("reason")) c.decline = decline_of(j.at("reason"));
   c.notes = strings(j, "notes");
   return c;
@@ -185,7 +186,9 @@ FusionPlan plan_from_json(std::string_view text) try {
   FusionPlan plan;
   plan.model = j.at("model").get<std::string>();
   plan.target = j.value("target", "");
-  plan.dims = j.value("dims", SymbolValues());
+  const Json dims = j.value("dims", Json::object());
+  if (!dims.is_object()) throw fail(E::bad_file, "its dims are {}, not sizes by name", dims.dump());
+  for (const auto& [name, size] : dims.items()) plan.dims[name] = whole<int64_t>(size);
   for (const Json& m : j.at("matches"))
     plan.candidates.push_back(entry(m, "match", plan.candidates.size(), candidate_of));
   plan.precisions = j.value("precisions", std::map<std::string, std::string>());

@@ -42,22 +42,22 @@ Json json_of(const TensorStatistics& s) {
 TensorStatistics statistics_of(const Json& j) {
   TensorStatistics s;
   j.at("tensor").get_to(s.tensor);
-  j.at("axis").get_to(s.axis);
-  j.at("samples").get_to(s.samples);
-  j.at("elements").get_to(s.elements);
+  s.axis = whole<int>(j.at("axis"));
+  s.samples = whole<int64_t>(j.at("samples"));
+  s.elements = whole<int64_t>(j.at("elements"));
   j.at("low").get_to(s.low);
   j.at("high").get_to(s.high);
   j.at("mean_low").get_to(s.mean_low);
   j.at("mean_high").get_to(s.mean_high);
-  j.at("zeros").get_to(s.zeros);
-  j.at("per_channel").get_to(s.per_channel);
+  s.zeros = whole<int64_t>(j.at("zeros"));
+  s.per_channel = whole<int64_t>(j.at("per_channel"));
   j.at("channel_sums").get_to(s.channel_sums);
   j.at("channel_squares").get_to(s.channel_squares);
   j.at("channel_low").get_to(s.channel_low);
   j.at("channel_high").get_to(s.channel_high);
-  j.at("exponent").get_to(s.histogram.exponent);
-  j.at("first").get_to(s.histogram.first);
-  j.at("counts").get_to(s.histogram.counts);
+  s.histogram.exponent = whole<int>(j.at("exponent"));
+  s.histogram.first = whole<int64_t>(j.at("first"));
+  s.histogram.counts = wholes<int64_t>(j.at("counts"));
   const size_t channels = s.channel_sums.size();
   if (s.channel_squares.size() != channels || s.channel_low.size() != channels || s.channel_high.size() != channels)
     throw fail(E::bad_file, "its channels of '{}' contradict themselves", s.tensor);
