@@ -56,9 +56,10 @@ std::vector<Source> united_sources(const std::vector<Node*>& nodes) {
 
 void take_over(Graph& graph, Value* old, Value* now) {
   const std::string name = old->name;
+  const bool becomes_output = graph.is_output(old) && !graph.is_output(now);
   graph.replace_uses(old, now);
   old->name.clear();
-  if (now->producer && (now->name.empty() || graph.is_output(now))) now->name = name;
+  if (now->producer && (now->name.empty() || becomes_output)) now->name = name;
 }
 
 namespace {

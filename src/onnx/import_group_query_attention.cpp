@@ -56,6 +56,11 @@ Attributes read_attributes(NodeImport& n) {
     if (n.text(name, "NONE") != "NONE")
       throw fail(E::unsupported_attribute, "a cache of codes ({}) is not supported", name);
   n.ignore("kv_cache_bit_width");  // of such a cache
+  n.ignore("qk_norm_epsilon");     // of norms whose scales would be operands
+  if (n.integer("causal", 1) != 1)
+    throw fail(E::unsupported_attribute, "queries that see later keys are not supported");
+  if (n.integer("sliding_window_cache", 0) != 0)
+    throw fail(E::unsupported_attribute, "a cache that holds no more than the window is not supported");
   if (n.integer("qk_output", 0) != 0) throw fail(E::unsupported_attribute, "qk_output is not supported");
   return a;
 }

@@ -68,6 +68,8 @@ std::string model(const Inputs& in, bool open) {
       node("GroupQueryAttention", {"q", "", "", "pk", "pv", "last", "total", "cos", "sin", "", "bias"},
            {"y", "nk", "nv"},
            {attribute("num_heads", kHeads), attribute("kv_num_heads", kKeyHeads), attribute("do_rotary", int64_t{1}),
+            real_attribute("qk_norm_epsilon", 1e-6), attribute("sliding_window_cache", int64_t{0}),
+            attribute("causal", int64_t{1}),  // as saved by ONNX Runtime
             attribute("local_window_size", kWindow), real_attribute("softcap", static_cast<float>(kCap))},
            "n", "com.microsoft")};
   for (const char* name : {"y", "nk", "nv"}) m.graph.outputs.push_back(value_info(name, 0, {}));

@@ -232,6 +232,22 @@ TEST(RemoveIdentityPools, RemovesAOneByOneAverage) {
             (Names{"relu"}));
 }
 
+/// A graph output that a removed pool reads keeps its name; a removed one that is an output hands its own on.
+TEST(RemoveIdentityPools, KeepsTheNamesOfGraphOutputs) {
+  const auto outputs = [](const std::string& text) {
+    Graph g = parse_graph(text, ops());
+    remove_identity_pools()(g, nullptr);
+    Names names;
+    for (const Value* v : g.outputs()) names.push_back(v->name);
+    return names;
+  };
+  EXPECT_EQ(outputs("graph (%x: f32[1,4,7,7]) {\n %y = relu(%x)\n %p = average_pool(%y) {kernel_shape=[1,1], "
+                    "strides=[1,1]}\n %z = neg(%p)\n return %y, %z\n}"),
+            (Names{"y", "z"}));
+  EXPECT_EQ(outputs("graph (%x: f32[1,4,1,1]) {\n %r = relu(%x)\n %y = global_average_pool(%r)\n return %y\n}"),
+            (Names{"y"}));
+}
+
 TEST(RemoveIdentityPools, SparesRealPoolsAndUnknownMaps) {
   const Outcome real =
       run(remove_identity_pools(), "graph (%x: f32[1,4,7,7]) {\n %y = global_average_pool(%x)\n return %y\n}");
