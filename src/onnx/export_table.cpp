@@ -8,7 +8,9 @@
 #include "onnx/import_table.hpp"
 #include "onnx/node_export.hpp"
 #include "ops/is_a.hpp"
+#include "ops/quantize.hpp"
 #include "ops/read_sizes.hpp"
+#include "ops/resize.hpp"
 
 namespace opfuse::onnx {
 namespace {
@@ -213,6 +215,24 @@ bool same_value(const AttrValue& a, const AttrValue& b) {
   return a == b;
 }
 
+/// The first opset with a type.
+int64_t opset_of_type(DType dtype) {
+  if (dtype == DType::u2 || dtype == DType::i2) return 25;
+  if (dtype == DType::u4 || dtype == DType::i4) return 21;
+  return is_float(dtype) && byte_size(dtype) == 1 ? 19 : 1;
+}
+
+/// Q and DQ: 10 per tensor, 13 per axis, 19 of halves, 21 in blocks and of codes of 16 bits.
+template <class Op>
+int64_t opset_of_codes(const Node& node, DType codes) {
+  const auto& attrs = node.as<Op>();
+  if (attrs.block_size > 0 || codes == DType::u16 || codes == DType::i16) return 21;
+  if (node.input(1)->type.dtype != DType::f32) return 19;
+  const Shape& scale = node.input(1)->type.shape;
+  const bool one = scale.ranked && (scale.rank() == 0 || scale.elements() == Dim(1));
+  return one && attrs.axis == typename Op::Attrs().axis ? 10 : 13;
+}
+
 }  // namespace
 
 void export_known(NodeExport& n) {
@@ -235,6 +255,17 @@ void export_known(NodeExport& n) {
   while (!n.inputs.empty() && n.inputs.back().empty()) n.inputs.pop_back();
 }
 
-int64_t first_opset_of(const Node& node) { return first_opset(node.op->name); }
+int64_t first_opset_of(const Node& node) {
+  int64_t first = first_opset(node.op->name);
+  if (is_a<Resize>(node)) first = std::max<int64_t>(first, 11);  // opset 10 has one of its coordinates
+  if (is_a<QuantizeLinear>(node))
+    first = std::max(first, opset_of_codes<QuantizeLinear>(node, node.output()->type.dtype));
+  if (is_a<DequantizeLinear>(node))
+    first = std::max(first, opset_of_codes<DequantizeLinear>(node, node.input(0)->type.dtype));
+  for (const auto* values : {&node.inputs, &node.outputs})
+    for (const Value* v : *values)
+      if (v) first = std::max(first, opset_of_type(v->type.dtype));
+  return first;
+}
 
 }  // namespace opfuse::onnx

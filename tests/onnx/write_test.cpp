@@ -177,6 +177,24 @@ TEST(Write, ASoftmaxOfFlattenedAxesIsOneOfAMatrixSinceOpset13) {
     }
 }
 
+/// Raised from the model's own, 10, to what the form of a node or a type came with.
+TEST(Write, StatesTheOpsetOfQdqFormsAndTypes) {
+  const auto opset = [](const std::string& body) {
+    Graph g = parse_graph("graph (%x: f32[2,32]) {\n" + body + "\nreturn %y }", ops());
+    g.metadata.emplace_back("onnx:opset:", "10");
+    return onnx::parse_model(write_onnx_bytes(g)).opsets.at(0).version;
+  };
+  const auto dequantized = [&](const std::string& type, const std::string& scale, const std::string& attrs = "") {
+    return opset("%c = const rand<1> : " + type + "[2,32] %s = const splat<0.5> : f32[" + scale +
+                 "] %w = dequantize_linear(%c, %s) " + attrs + " %y = add(%x, %w)");
+  };
+  EXPECT_EQ(dequantized("i8", ""), 10);
+  EXPECT_EQ(dequantized("i8", "2", "{axis = 0}"), 13);
+  EXPECT_EQ(dequantized("i8", "2,2", "{axis = 1, block_size = 16}"), 21);
+  EXPECT_EQ(dequantized("u16", ""), 21);
+  EXPECT_EQ(dequantized("u4", ""), 21);
+}
+
 TEST(Write, RaisesTheOpsetWhenAnOperatorIsNewerAndRefusesWhenToldNotTo) {
   Graph g;
   Value* x = g.add_input("x", {DType::f32, Shape{2, 3}});
